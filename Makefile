@@ -1,0 +1,47 @@
+# Thin on purpose: every target is a script or a CMake preset that can also be run by itself.
+MODEL  := models/SmolLM2-135M-Instruct.Q4_1.gguf
+BUNDLE := models/smollm2-bundle
+
+# The demo thinks 1,500 tokens past a window of 256.
+DEMO := -p "Think aloud, step by step, about how a lighthouse keeper could measure the height of the tower." \
+        --window 256 -n 1756 --ignore-eos --temp 0.8 --seed 1
+
+.PHONY: build demo test lint format check-format model bench clean help
+.NOTPARALLEL:
+
+build: ## build/bin/spool; the first time this also builds llama.cpp, for about 15 minutes on two cores
+	scripts/deps build
+	cmake --preset release
+	cmake --build --preset release
+
+demo: build model ## the default model thinks on past its window
+	build/bin/spool run -m $(MODEL) --bundle $(BUNDLE) $(DEMO)
+	@echo; echo "model:  $(MODEL)"; echo "bundle: $(BUNDLE)"
+
+test: check-format build model ## everything a change has to pass: layout, build, tests, clang-tidy, installation
+	ctest --preset release
+	scripts/lint tidy
+	scripts/test-install
+
+lint: check-format build ## layout and clang-tidy
+	scripts/lint tidy
+
+check-format:
+	scripts/deps
+	scripts/lint format
+
+format: ## rewrite every source file in the layout of .clang-format
+	scripts/deps
+	scripts/lint format --fix
+
+model: ## fetch the default model into models/
+	scripts/fetch-model
+
+bench: build model ## the table of docs/benchmarks.md
+	build/bin/spool bench -m $(MODEL) --bundle $(BUNDLE)
+
+clean: ## remove the build folders; llama.cpp's build and the downloads stay in the cache folder
+	rm -rf build build-debug build-asan-ubsan build-tsan
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

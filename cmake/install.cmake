@@ -1,0 +1,29 @@
+# `cmake --install BUILD --prefix PREFIX`: the program, and the library that find_package(spool) finds.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS spool RUNTIME)
+
+# llama.cpp and what it brings are linked in, and their licences ask to travel with them.
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" TYPE DOC)
+install(FILES "${LLAMA_CPP_SOURCE}/LICENSE" TYPE DOC RENAME LICENSE-llama.cpp)
+install(DIRECTORY "${LLAMA_CPP_SOURCE}/licenses/" TYPE DOC)
+
+set(completions "${PROJECT_SOURCE_DIR}/share/completions")
+install(FILES "${completions}/spool.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
+        RENAME spool OPTIONAL)
+install(FILES "${completions}/_spool" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" OPTIONAL)
+install(FILES "${completions}/spool.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d"
+        OPTIONAL)
+
+if(TARGET spool-shared)
+    set(package "${CMAKE_INSTALL_LIBDIR}/cmake/spool")
+    set(version_file "${PROJECT_BINARY_DIR}/spoolConfigVersion.cmake")
+    set_target_properties(spool-shared PROPERTIES EXPORT_NAME spool)
+    write_basic_package_version_file("${version_file}" COMPATIBILITY SameMinorVersion)
+    install(TARGETS spool-shared EXPORT spool)
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/spool" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+    # The library needs nothing that a user has to find first, so the targets file is the whole package.
+    install(EXPORT spool FILE spoolConfig.cmake NAMESPACE spool:: DESTINATION "${package}")
+    install(FILES "${version_file}" DESTINATION "${package}")
+endif()

@@ -1,0 +1,31 @@
+#include "cli/command.h"
+
+#include <csignal>
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+namespace spool::cli {
+
+namespace {
+
+std::atomic<bool> interrupt_flag{false};
+
+void on_signal(int number) {
+    if (interrupt_flag.exchange(true)) {
+        std::_Exit(128 + number);
+    }
+}
+
+} // namespace
+
+void print_json(const Json& object) { fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+
+const std::atomic<bool>& interrupted() { return interrupt_flag; }
+
+void catch_interrupts() {
+    std::signal(SIGINT, on_signal);
+    std::signal(SIGTERM, on_signal);
+}
+
+} // namespace spool::cli

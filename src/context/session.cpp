@@ -1,0 +1,174 @@
+#include "context/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "llm/backend.h"
+
+namespace spool {
+
+Session::~Session() { pool_->close(sequence_); }
+
+void Session::read(std::span<const Token> tokens, const LogitsVisitor& visitor) {
+    if (tokens.empty()) {
+        return;
+    }
+    if (transcript_.tokens.empty()) {
+        transcript_.pinned = std::min<size_t>(pool_->settings().pin, tokens.size());
+        transcript_.window_start = transcript_.pinned;
+    }
+    while (!tokens.empty()) {
+        const auto step = tokens.first(std::min(tokens.size(), pool_->step_limit(*this)));
+        const Feed feed{this, step};
+        pool_->feed(std::span(&feed, 1), visitor);
+        tokens = tokens.subspan(step.size());
+    }
+}
+
+std::span<const float> Session::logits() const {
+    if (logits_.empty()) {
+        fail(ErrorCode::invalid_argument, "the session has read nothing yet, so there is no next token to choose");
+    }
+    return logits_;
+}
+
+size_t Session::cells_used() const {
+    return transcript_.pinned + transcript_.soft_prompt + transcript_.window().size();
+}
+
+std::vector<std::byte> Session::save_cache() const { return pool_->context_->save_sequence(sequence_); }
+
+void Session::restore(Transcript transcript, std::span<const std::byte> cache, std::span<const float> logits) {
+    transcript_ = {};
+    logits_.clear();
+    pool_->context_->load_sequence(sequence_, cache);
+    transcript_ = std::move(transcript);
+    logits_.assign(logits.begin(), logits.end());
+}
+
+SessionPool::SessionPool(const Model& model, const Bundle* bundle, const PoolOptions& options)
+    : model_(&model), options_(options) {
+    const int threads = options.threads > 0 ? options.threads : physical_cores();
+    if (bundle != nullptr && options.memory.strategy == StrategyKind::soft_prompt) {
+        PoolerWeights weights = read_pooler(bundle->pooler).weights;
+        for (const auto& [name, values] : weights.tensors) {
+            memory_.pooler_weights += values.size() * sizeof(float);
+        }
+        pooler_ = std::make_unique<Pooler>(std::move(weights), threads);
+        memory_.pooler_scratch = pooler_->scratch_bytes();
+    }
+    strategy_ = make_strategy(options.memory, model, pooler_ ? &pooler_->shape() : nullptr);
+
+    const uint64_t needed = uint64_t{strategy_->peak_cells()} * options.sessions;
+    const uint64_t cells = options.cells > 0 ? options.cells : needed;
+    if (options.sessions == 0 || cells > (uint64_t{1} << 31U) || cells < needed) {
+        fail(ErrorCode::invalid_argument, "{} sessions of {} cells cannot share one cache", options.sessions,
+             strategy_->peak_cells());
+    }
+    ContextOptions context;
+    context.cells = static_cast<uint32_t>(cells);
+    context.sequences = options.sessions + 1;
+    context.batch = options.batch;
+    context.outputs = options.scoring ? 0 : context.sequences; // libllama wants one a sequence at least
+    context.threads = threads;
+    context.key_type = options.key_type;
+    context.value_type = options.value_type;
+    context.flash_attention = options.flash_attention;
+    context_ = std::make_unique<Context>(model, context);
+    if (bundle != nullptr && bundle->lora) {
+        context_->apply_adapter(bundle->lora->string());
+    }
+    memory_.model = context_->memory().model;
+    memory_.kv = context_->memory().kv;
+    memory_.compute = context_->memory().compute;
+    memory_.cells = context_->cells();
+    open_.assign(options.sessions, false);
+}
+
+SessionPool::~SessionPool() = default;
+
+void SessionPool::reconfigure(const MemorySettings& memory) {
+    if (std::find(open_.begin(), open_.end(), true) != open_.end()) {
+        fail(ErrorCode::invalid_argument, "the memory settings cannot change while sessions are open");
+    }
+    auto strategy = make_strategy(memory, *model_, pooler_ ? &pooler_->shape() : nullptr);
+    if (uint64_t{strategy->peak_cells()} * open_.size() > memory_.cells) {
+        fail(ErrorCode::invalid_argument, "{} sessions of {} cells do not fit the cache of {} cells", open_.size(),
+             strategy->peak_cells(), memory_.cells);
+    }
+    strategy_ = std::move(strategy);
+}
+
+std::unique_ptr<Session> SessionPool::open() {
+    const auto free = std::find(open_.begin(), open_.end(), false);
+    if (free == open_.end()) {
+        fail(ErrorCode::out_of_memory, "all {} sessions are in use", open_.size());
+    }
+    *free = true;
+    return std::unique_ptr<Session>(new Session(*this, static_cast<SequenceId>(free - open_.begin())));
+}
+
+void SessionPool::close(SequenceId sequence) {
+    context_->remove(sequence, -1, -1);
+    open_[static_cast<size_t>(sequence)] = false;
+}
+
+size_t SessionPool::step_limit(const Session& session) const {
+    const size_t length = session.transcript_.raw_length();
+    const size_t pinned = session.transcript_.pinned;
+    const size_t pinned_left = pinned - std::min(pinned, session.transcript_.tokens.size());
+    const size_t due = strategy_->next_compaction(length);
+    const size_t until_due = due == Strategy::never ? options_.batch : due - length;
+    return std::min<size_t>(options_.batch, until_due + pinned_left);
+}
+
+void SessionPool::feed(std::span<const Feed> feeds, const LogitsVisitor& visitor) {
+    batch_.clear();
+    for (const auto& [session, tokens] : feeds) {
+        Transcript& transcript = session->transcript_;
+        for (size_t i = 0; i < tokens.size(); ++i) {
+            const size_t index = transcript.tokens.size() + i;
+            const bool last = i + 1 == tokens.size();
+            batch_.add(tokens[i], transcript.position(index), session->sequence_, last || visitor != nullptr);
+        }
+    }
+    if (batch_.size() > options_.batch) {
+        fail(ErrorCode::invalid_argument, "{} tokens in one step, but a step takes at most {}", batch_.size(),
+             options_.batch);
+    }
+    context_->decode(batch_);
+    size_t row = 0;
+    for (const auto& [session, tokens] : feeds) {
+        Transcript& transcript = session->transcript_;
+        if (visitor) {
+            for (size_t i = 0; i < tokens.size(); ++i) {
+                visitor(transcript.tokens.size() + i, context_->logits(row + i));
+            }
+        }
+        row += tokens.size();
+        const auto logits = context_->logits(row - 1);
+        session->logits_.assign(logits.begin(), logits.end());
+        transcript.tokens.insert(transcript.tokens.end(), tokens.begin(), tokens.end());
+    }
+    for (const auto& [session, tokens] : feeds) {
+        const size_t length = session->transcript_.raw_length();
+        if (length > 0 && strategy_->next_compaction(length - 1) == length) {
+            compact(*session);
+        }
+    }
+}
+
+void SessionPool::compact(Session& session) {
+    Workspace workspace{*context_, static_cast<SequenceId>(options_.sessions), pooler_.get(),
+                        pooler_ ? &model_->token_rows() : nullptr, replacement_};
+    Compaction done = strategy_->compact(session.transcript_, session.sequence_, workspace);
+    if (!done.logits.empty()) {
+        session.logits_ = done.logits;
+    }
+    if (session.on_compaction) {
+        session.on_compaction(done);
+    }
+}
+
+} // namespace spool

@@ -1,0 +1,140 @@
+// Sessions that think on in one shared, fixed KV cache.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "context/bundle.h"
+#include "context/strategy.h"
+
+namespace spool {
+
+class SessionPool;
+
+/// Called with the transcript index of a token and the logits [n_vocab] that follow it.
+using LogitsVisitor = std::function<void(size_t index, std::span<const float> logits)>;
+
+/// One conversation or chain of thought: a transcript and its part of the cache. Made by SessionPool::open(),
+/// which must outlive it. Not thread-safe: one thread drives a pool and all its sessions.
+class Session {
+  public:
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    /// Feeds tokens, compacting whenever the strategy asks for it; of any length. The first settings().pin tokens
+    /// of the first call are pinned.
+    /// With `visitor`, every token's logits are computed and shown (scoring).
+    /// Throws Error{out_of_memory} when `full` has no cells left; the transcript then holds what was fed.
+    void read(std::span<const Token> tokens, const LogitsVisitor& visitor = nullptr);
+
+    /// [n_vocab] after the last token. Throws Error{invalid_argument} if nothing was read.
+    std::span<const float> logits() const;
+    const Transcript& transcript() const { return transcript_; }
+
+    /// Cells in use now.
+    size_t cells_used() const;
+    /// Called after every compaction.
+    std::function<void(const Compaction&)> on_compaction;
+
+    /// What restore() needs, in libllama's own form.
+    std::vector<std::byte> save_cache() const;
+    /// Replaces transcript, cache and logits. Throws Error{bad_file} if libllama refuses `cache`; the session is
+    /// then empty.
+    void restore(Transcript transcript, std::span<const std::byte> cache, std::span<const float> logits);
+
+  private:
+    friend class SessionPool;
+    Session(SessionPool& pool, SequenceId sequence) : pool_(&pool), sequence_(sequence) {}
+
+    SessionPool* pool_;
+    SequenceId sequence_;
+    Transcript transcript_;
+    std::vector<float> logits_;
+};
+
+/// Tokens for one session in a shared decode.
+struct Feed {
+    Session* session;
+    std::span<const Token> tokens;
+};
+
+struct PoolOptions {
+    MemorySettings memory;
+    uint32_t sessions = 1;
+    int threads = 0; ///< 0: physical cores
+    uint32_t batch = 512;
+    ggml_type key_type = GGML_TYPE_F16;
+    ggml_type value_type = GGML_TYPE_F16;
+    bool flash_attention = true;
+    /// KV cells; 0: what all sessions need at their peak.
+    uint32_t cells = 0;
+    /// Sessions will be read with a visitor: reserves output rows for a whole batch.
+    bool scoring = false;
+};
+
+/// The memory a pool reserves, in bytes; fixed from the start.
+struct PoolMemory {
+    size_t model = 0;
+    size_t kv = 0;
+    size_t compute = 0;
+    size_t pooler_weights = 0;
+    size_t pooler_scratch = 0;
+    uint32_t cells = 0;
+
+    size_t total() const { return model + kv + compute + pooler_weights + pooler_scratch; }
+};
+
+class SessionPool {
+  public:
+    /// `bundle`: pooler and adapter, or nullptr. `model` must outlive the pool.
+    SessionPool(const Model& model, const Bundle* bundle, const PoolOptions& options);
+    ~SessionPool();
+    SessionPool(const SessionPool&) = delete;
+    SessionPool& operator=(const SessionPool&) = delete;
+
+    /// Throws Error{out_of_memory} when all of options.sessions are open.
+    std::unique_ptr<Session> open();
+
+    /// Changes strategy and sizes for sessions opened from now on; none may be open. Throws Error{invalid_argument}
+    /// if the cells there are do not suffice.
+    void reconfigure(const MemorySettings& memory);
+    /// For control experiments: every soft prompt is replaced by `vectors` [n_sp, width] (not owned) before it
+    /// enters the cache; nullptr ends it.
+    void replace_soft_prompt(const std::vector<float>* vectors) { replacement_ = vectors; }
+
+    /// Feeds several sessions in one decode of at most options.batch tokens: each session at most until its next
+    /// compaction (step_limit), and each only once. Compactions that fall due happen before it returns.
+    void feed(std::span<const Feed> feeds, const LogitsVisitor& visitor = nullptr);
+    /// The most tokens feed() takes for this session now.
+    size_t step_limit(const Session& session) const;
+
+    const MemorySettings& settings() const { return strategy_->settings(); }
+    const Strategy& strategy() const { return *strategy_; }
+    const PoolOptions& options() const { return options_; }
+    const PoolMemory& memory() const { return memory_; }
+    const Model& model() const { return *model_; }
+    Context& context() { return *context_; }
+    Pooler* pooler() { return pooler_.get(); }
+
+  private:
+    friend class Session;
+    void compact(Session& session);
+    void close(SequenceId sequence);
+
+    const Model* model_;
+    PoolOptions options_;
+    std::unique_ptr<Pooler> pooler_;
+    std::unique_ptr<Strategy> strategy_;
+    std::unique_ptr<Context> context_;
+    PoolMemory memory_;
+    std::vector<bool> open_;
+    const std::vector<float>* replacement_ = nullptr;
+    Batch batch_;
+};
+
+} // namespace spool

@@ -1,0 +1,75 @@
+#include "core/progress.h"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "core/log.h"
+
+namespace spool {
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
+
+Progress::Progress(std::string label, size_t total)
+    : label_(std::move(label)), total_(total), terminal_(stderr_is_terminal()) {}
+
+Progress::~Progress() { finish(); }
+
+void Progress::update(size_t done) {
+    done_ = done;
+    if (log_level() < LogLevel::info || total_ == 0) {
+        return;
+    }
+    const auto now = Clock::now();
+    const double since_shown = std::chrono::duration<double>(now - last_shown_).count();
+    if (since_shown < (terminal_ ? 0.1 : 10.0)) {
+        return;
+    }
+    last_shown_ = now;
+    shown_ = true;
+    const double elapsed = std::chrono::duration<double>(now - start_).count();
+    std::string line = fmt::format("{}  {}% {}/{}", label_, 100 * done_ / total_, done_, total_);
+    if (done_ > 0 && done_ < total_) {
+        const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+        line += fmt::format("  {} left", format_duration(left));
+    }
+    line = terminal_ ? "\r\x1b[K" + line : line + "\n";
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    std::fflush(stderr);
+}
+
+void Progress::finish() {
+    if (std::exchange(shown_, false) && terminal_) {
+        std::fputs("\r\x1b[K", stderr);
+    }
+}
+
+std::string format_duration(double seconds) {
+    if (seconds < 1) {
+        return fmt::format("{:.0f} ms", seconds * 1000);
+    }
+    const auto whole = static_cast<long>(seconds + 0.5);
+    if (whole < 60) {
+        return fmt::format("{} s", whole);
+    }
+    if (whole < 3600) {
+        return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+    }
+    return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string format_bytes(double bytes) {
+    constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < units.size()) {
+        bytes /= 1024;
+        ++unit;
+    }
+    return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+} // namespace spool

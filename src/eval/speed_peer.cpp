@@ -1,0 +1,75 @@
+#include "eval/speed_peer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <llama.h>
+
+#include "context/schedule.h"
+#include "core/error.h"
+
+namespace spool {
+
+void LlamaPeer::Deleter::operator()(llama_context* context) const { llama_free(context); }
+
+LlamaPeer::LlamaPeer(const Model& model, size_t cells, int threads)
+    : cells_(cells), vocab_size_(model.facts().vocab_size) {
+    auto params = llama_context_default_params();
+    params.n_ctx = static_cast<uint32_t>(cells + 512);
+    params.n_batch = params.n_ubatch = 512;
+    params.n_outputs_max = 1;
+    params.n_threads = params.n_threads_batch = threads;
+    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+    params.no_perf = true;
+    context_.reset(llama_init_from_model(model.handle(), params));
+    if (!context_) {
+        fail(ErrorCode::out_of_memory, "the peer's context of {} cells cannot be made", cells);
+    }
+}
+
+void LlamaPeer::fill(size_t cells) {
+    if (filled_ > cells) {
+        llama_memory_seq_rm(llama_get_memory(context_.get()), 0, static_cast<llama_pos>(cells), -1);
+        filled_ = cells;
+    }
+    while (filled_ < cells) {
+        std::vector<Token> tokens(std::min<size_t>(512, cells - filled_));
+        for (size_t i = 0; i < tokens.size(); ++i) {
+            tokens[i] = static_cast<Token>((filled_ + i) * 37 % 1000 + 100);
+        }
+        if (llama_decode(context_.get(), llama_batch_get_one(tokens.data(), static_cast<int32_t>(tokens.size()))) != 0) {
+            fail(ErrorCode::internal, "the peer could not fill its cells");
+        }
+        filled_ += tokens.size();
+    }
+}
+
+double LlamaPeer::decode(size_t count) {
+    fill(cells_ - count / 2 - 1);
+    Token token = 100;
+    llama_decode(context_.get(), llama_batch_get_one(&token, 1)); // so that the first sample has logits
+    ++filled_;
+    const Stopwatch watch;
+    for (size_t i = 0; i < count; ++i) {
+        const float* logits = llama_get_logits_ith(context_.get(), -1);
+        token = static_cast<Token>(std::max_element(logits, logits + vocab_size_) - logits);
+        if (llama_decode(context_.get(), llama_batch_get_one(&token, 1)) != 0) {
+            fail(ErrorCode::internal, "the peer could not decode");
+        }
+        ++filled_;
+    }
+    llama_synchronize(context_.get());
+    return watch.seconds();
+}
+
+double LlamaPeer::prefill(size_t count) {
+    fill(cells_);
+    const Stopwatch watch;
+    fill(cells_ + count);
+    llama_synchronize(context_.get());
+    const double seconds = watch.seconds();
+    fill(cells_);
+    return seconds;
+}
+
+} // namespace spool

@@ -1,0 +1,23 @@
+#include "formats/model_identity.h"
+
+#include <cstdint>
+
+#include "core/hash.h"
+
+namespace spool {
+
+std::string vocab_sha256(const std::vector<std::string>& tokens) {
+    std::string bytes;
+    for (const auto& token : tokens) {
+        const auto length = static_cast<uint32_t>(token.size());
+        for (unsigned shift = 0; shift < 32; shift += 8) {
+            bytes.push_back(static_cast<char>((length >> shift) & 0xFFU));
+        }
+        bytes += token;
+    }
+    return sha256(std::as_bytes(std::span(bytes)));
+}
+
+std::string vocab_sha256(const GgufFile& model) { return vocab_sha256(model.strings("tokenizer.ggml.tokens")); }
+
+} // namespace spool

@@ -1,0 +1,14 @@
+// The promise made before a run starts: how much memory it will use, however long it goes on.
+#pragma once
+
+#include <cstddef>
+
+#include "context/session.h"
+
+namespace spool {
+
+/// Prints what `pool` reserved, part by part, and an upper bound of the process's resident memory; returns the
+/// bound in bytes. Call once, after the pool and its sessions exist and before anything is read.
+size_t announce_memory(SessionPool& pool);
+
+} // namespace spool

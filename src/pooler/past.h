@@ -1,0 +1,49 @@
+// The kept tokens as the pooler's layers see them: token embedding + position encoding, mean removed, divided
+// by the standard deviation. lnk's gain and bias are left out (the layers fold them into their own weights),
+// so all layers read the same rows; they are made again for each layer, a tile at a time, and never kept.
+#pragma once
+
+#include "pooler/pooler.h"
+#include "pooler/position.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace spool::pooler {
+
+/// Tokens a tile holds: at the reference width its rows fit into a second-level cache of 512 KiB.
+constexpr size_t kTileTokens = 48;
+
+struct PastTile {
+    size_t first = 0;
+    size_t count = 0;
+    size_t stride = 0;       ///< floats between rows
+    std::vector<float> rows; ///< [kTileTokens, stride]
+};
+
+PastTile make_tile(size_t hidden);
+
+class Past {
+  public:
+    explicit Past(size_t hidden);
+
+    /// Until the next call, read() serves the `length` tokens of `rows`, which must outlive the reading.
+    void open(size_t length, const PastRows& rows);
+    size_t length() const { return length_; }
+    size_t tiles() const { return (length_ + kTileTokens - 1) / kTileTokens; }
+
+    /// Fills `tile` with the tokens of tile number `index`. Consecutive indices are fastest.
+    /// Throws Error{invalid_argument} naming the token if a row holds a value that is not finite.
+    void read(size_t index, PastTile& tile);
+
+    size_t scratch_bytes() const { return staging_.size() * sizeof(float); }
+
+  private:
+    size_t hidden_;
+    PositionEncoding position_;
+    size_t length_ = 0;
+    const PastRows* rows_ = nullptr;
+    std::vector<float> staging_; // [kStagingRows, hidden]
+};
+
+} // namespace spool::pooler

@@ -1,0 +1,152 @@
+#include "convert/convert.h"
+
+#include <gtest/gtest.h>
+
+#include "context/bundle.h"
+#include "convert/inspect.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "formats/safetensors.h"
+#include "support/data.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
+
+namespace spool {
+
+namespace {
+
+using test::expect_error;
+using test::fixture;
+using test::TempFolder;
+
+std::filesystem::path data(const std::string& name) { return fixture("convert/data/" + name); }
+
+/// An upstream folder for the tiny Llama model: the pooler is cut to its width by hand of the fixture script.
+std::filesystem::path upstream(const TempFolder& temp) {
+    const auto folder = temp.file("upstream");
+    std::filesystem::create_directories(folder);
+    for (const auto* name : {"pooler.safetensors", "pooler_config.json"}) {
+        std::filesystem::copy_file(data("pooler") / name, folder / name);
+    }
+    for (const auto* name : {"adapter_model.safetensors", "adapter_config.json"}) {
+        std::filesystem::copy_file(data("llama-adapter") / name, folder / name);
+    }
+    return folder;
+}
+
+TEST(DetectSource, GoesByContent) {
+    const TempFolder temp;
+    convert(data("llama"), temp.file("m.gguf"), {});
+    convert(data("pooler/pooler.pt"), temp.file("p.gguf"), {});
+    convert(data("llama-adapter"), temp.file("l.gguf"), {.base = temp.file("m.gguf")});
+    EXPECT_EQ(detect_source(temp.file("m.gguf")), SourceKind::gguf_model);
+    EXPECT_EQ(detect_source(temp.file("p.gguf")), SourceKind::gguf_pooler);
+    EXPECT_EQ(detect_source(temp.file("l.gguf")), SourceKind::gguf_lora);
+    EXPECT_EQ(detect_source(data("pooler/pooler.safetensors")), SourceKind::pooler_safetensors);
+    EXPECT_EQ(detect_source(data("pooler/pooler.pt")), SourceKind::pooler_torch);
+    EXPECT_EQ(detect_source(data("pooler")), SourceKind::upstream_bundle);
+    EXPECT_EQ(detect_source(data("llama-adapter")), SourceKind::peft_adapter);
+    EXPECT_EQ(detect_source(data("llama-adapter/adapter_model.safetensors")), SourceKind::peft_adapter);
+    EXPECT_EQ(detect_source(data("llama")), SourceKind::hf_model);
+    EXPECT_EQ(detect_source(data("llama-mlx")), SourceKind::mlx_model);
+    EXPECT_EQ(detect_source(data("llama/golden.safetensors")), SourceKind::other_safetensors);
+    std::filesystem::copy_file(data("pooler/pooler.pt"), temp.file("no-extension"));
+    EXPECT_EQ(detect_source(temp.file("no-extension")), SourceKind::pooler_torch);
+}
+
+TEST(DetectSource, WhatIsNotWhatItsNameSaysIsRefused) {
+    const TempFolder temp;
+    std::filesystem::copy_file(data("pooler/pooler.pt"), temp.file("pooler.safetensors"));
+    expect_error(ErrorCode::bad_file, {"pooler.safetensors", "torch.save", "safetensors file"},
+                 [&] { detect_source(temp.file("pooler.safetensors")); });
+    std::filesystem::copy_file(data("pooler/pooler.safetensors"), temp.file("model.gguf"));
+    expect_error(ErrorCode::bad_file, {"model.gguf", "a safetensors file", "GGUF"},
+                 [&] { detect_source(temp.file("model.gguf")); });
+    write_text(temp.file("empty.gguf"), "");
+    expect_error(ErrorCode::bad_file, {"empty.gguf"}, [&] { detect_source(temp.file("empty.gguf")); });
+    write_text(temp.file("page.html"), "<html>Entry not found</html>");
+    expect_error(ErrorCode::bad_file, {"page.html"}, [&] { detect_source(temp.file("page.html")); });
+    expect_error(ErrorCode::bad_file, {temp.path().string(), "bundle.json"}, [&] { detect_source(temp.path()); });
+    expect_error(ErrorCode::not_found, {"nothing-here"}, [&] { detect_source(temp.file("nothing-here")); });
+}
+
+TEST(Convert, DestinationMustFitTheSource) {
+    const TempFolder temp;
+    const auto pooler = data("pooler/pooler.safetensors");
+    expect_error(ErrorCode::invalid_argument, {"out.bin", "*.gguf"}, [&] { convert(pooler, temp.file("out.bin"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"--base"}, [&] { convert(data("llama-adapter"), temp.file("l.gguf"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"--base"}, [&] { convert(data("pooler"), temp.file("bundle"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"folder"}, [&] { convert(data("llama/golden.safetensors"), temp.file("m.gguf"), {}); });
+    convert(data("llama"), temp.file("m.gguf"), {});
+    expect_error(ErrorCode::invalid_argument, {"--type"}, [&] { convert(temp.file("m.gguf"), temp.file("n.gguf"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"same file"},
+                 [&] { convert(temp.file("m.gguf"), temp.file("m.gguf"), {.type = GGML_TYPE_F32}); });
+}
+
+TEST(Convert, PoolerOfAnotherWidthThanTheModelIsRefused) {
+    const TempFolder temp;
+    convert(data("llama"), temp.file("m.gguf"), {});
+    expect_error(ErrorCode::incompatible, {"16 wide", "32 columns", "m.gguf"},
+                 [&] { convert(upstream(temp), temp.file("bundle"), {.base = temp.file("m.gguf")}); });
+    EXPECT_FALSE(std::filesystem::exists(temp.file("bundle")));
+}
+
+TEST(Convert, UpstreamFolderBecomesABundleAndComesBack) {
+    const auto model = test::default_model();
+    const auto source = test::shared_data("bundle-smollm2");
+    if (!model || !source) {
+        GTEST_SKIP() << "needs the default model and bundle-smollm2 (see tests/support/data.h)";
+    }
+    const TempFolder temp;
+    convert(*source, temp.file("bundle"),
+            {.base = model, .trained = {.rw = 48, .chunk = 48, .layout = Layout::carry}});
+    const Bundle bundle = read_bundle(temp.file("bundle"));
+    EXPECT_TRUE(bundle.lora.has_value());
+    EXPECT_EQ(bundle.base.architecture, "llama");
+    EXPECT_EQ(bundle.base.vocab_sha256.size(), 64U);
+    EXPECT_EQ(bundle.trained, (TrainedSettings{.rw = 48, .chunk = 48, .layout = Layout::carry}));
+    EXPECT_EQ(read_pooler(bundle.pooler).trained, bundle.trained);
+    EXPECT_TRUE(inspect(temp.file("bundle")).at("problem").is_null());
+
+    convert(temp.file("bundle"), temp.file("back"), {});
+    const SafetensorsFile a(*source / "pooler.safetensors");
+    const SafetensorsFile b(temp.file("back") / "pooler.safetensors");
+    ASSERT_EQ(a.tensors().size(), b.tensors().size());
+    for (const TensorView& tensor : a.tensors()) {
+        EXPECT_EQ(to_float(b.at(tensor.name)), to_float(tensor)) << tensor.name;
+    }
+    EXPECT_TRUE(std::filesystem::exists(temp.file("back") / "adapter_config.json"));
+}
+
+TEST(Inspect, DescribesEveryKind) {
+    const TempFolder temp;
+    convert(data("llama"), temp.file("m.gguf"), {});
+    convert(data("llama-adapter"), temp.file("l.gguf"), {.base = temp.file("m.gguf")});
+    for (const auto& path : {temp.file("m.gguf"), temp.file("l.gguf"), data("pooler/pooler.pt"), data("pooler"),
+                             data("pooler/pooler.safetensors"), data("llama"), data("llama-mlx"), data("llama-adapter")}) {
+        const Json report = inspect(path);
+        EXPECT_TRUE(report.at("problem").is_null()) << report.at("problem");
+        EXPECT_EQ(report.at("kind"), to_string(detect_source(path)));
+        EXPECT_GT(report.at("bytes").get<size_t>(), 0U);
+    }
+    const Json model = inspect(temp.file("m.gguf"));
+    EXPECT_EQ(model.at("metadata").at("llama.block_count"), 2);
+    EXPECT_EQ(model.at("metadata").at("tokenizer.ggml.tokens").at("count"), 304);
+    EXPECT_EQ(model.at("tensors").front(),
+              (Json{{"name", "token_embd.weight"}, {"type", "bf16"}, {"shape", {304, 32}}, {"bytes", 304 * 32 * 2}}));
+}
+
+TEST(Inspect, ReportsWhatMakesAFileUnfit) {
+    const TempFolder temp;
+    const SafetensorsFile file(data("pooler/pooler.safetensors"));
+    auto tensors = file.tensors();
+    std::erase_if(tensors, [](const TensorView& tensor) { return tensor.name == "blocks.0.lnk.bias"; });
+    write_safetensors(temp.file("p.safetensors"), tensors);
+    const Json report = inspect(temp.file("p.safetensors"));
+    EXPECT_NE(report.at("problem").get<std::string>().find("blocks.0.lnk.bias"), std::string::npos);
+    EXPECT_EQ(report.at("tensors").size(), tensors.size());
+}
+
+} // namespace
+
+} // namespace spool

@@ -1,0 +1,114 @@
+#include "core/file.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace spool {
+namespace {
+
+using test::expect_error;
+using test::TempFolder;
+
+size_t files_in(const std::filesystem::path& folder) {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
+
+TEST(AtomicFile, nothing_stands_under_the_name_before_commit) {
+    const TempFolder folder;
+    const auto path = folder.file("out");
+    AtomicFile file(path);
+    file.write("half");
+    EXPECT_FALSE(std::filesystem::exists(path));
+    file.write(" and half");
+    EXPECT_EQ(file.size(), 13U);
+    file.commit();
+    EXPECT_EQ(read_text(path), "half and half");
+    EXPECT_EQ(files_in(folder.path()), 1U);
+}
+
+TEST(AtomicFile, without_a_commit_the_old_file_stays_and_no_partial_one_is_left) {
+    const TempFolder folder;
+    const auto path = folder.file("out");
+    write_text(path, "old");
+    {
+        AtomicFile file(path);
+        file.write("new");
+    }
+    EXPECT_EQ(read_text(path), "old");
+    EXPECT_EQ(files_in(folder.path()), 1U);
+}
+
+TEST(AtomicFile, a_commit_replaces_the_old_file_at_once) {
+    const TempFolder folder;
+    const auto path = folder.file("out");
+    write_text(path, "old and longer");
+    const MappedFile reader(path); // still sees what it opened
+    write_text(path, "new");
+    EXPECT_EQ(read_text(path), "new");
+    EXPECT_EQ(reader.bytes().size(), 14U);
+    EXPECT_EQ(std::to_integer<char>(reader.bytes()[0]), 'o');
+}
+
+TEST(AtomicFile, a_header_can_be_filled_in_at_the_end) {
+    const TempFolder folder;
+    const auto path = folder.file("out");
+    AtomicFile file(path);
+    file.write("????body");
+    file.overwrite(0, bytes_of("HEAD"));
+    expect_error(ErrorCode::internal, {path.string()}, [&] { file.overwrite(6, bytes_of("past")); });
+    file.commit();
+    EXPECT_EQ(read_text(path), "HEADbody");
+}
+
+TEST(AtomicFile, errors_name_the_final_path) {
+    const TempFolder folder;
+    const auto path = folder.file("absent/out");
+    expect_error(ErrorCode::not_found, {path.string()}, [&] { const AtomicFile file(path); });
+}
+
+TEST(AtomicFile, a_folder_under_the_name_is_an_error_and_leaves_nothing_behind) {
+    const TempFolder folder;
+    const auto path = folder.file("taken");
+    std::filesystem::create_directories(path / "inside");
+    expect_error(ErrorCode::io, {path.string(), "rename"}, [&] { write_text(path, "text"); });
+    EXPECT_EQ(files_in(folder.path()), 1U);
+}
+
+TEST(MappedFile, shows_the_bytes_of_the_file) {
+    const TempFolder folder;
+    const auto path = folder.file("in");
+    write_text(path, std::string_view("a\0b", 3));
+    MappedFile file(path);
+    EXPECT_EQ(file.path(), path);
+    ASSERT_EQ(file.bytes().size(), 3U);
+    EXPECT_EQ(std::to_integer<char>(file.bytes()[2]), 'b');
+
+    const std::byte* address = file.bytes().data();
+    const MappedFile moved = std::move(file);
+    EXPECT_EQ(moved.bytes().data(), address);
+}
+
+TEST(MappedFile, an_empty_file_is_an_empty_span) {
+    const TempFolder folder;
+    write_text(folder.file("empty"), "");
+    EXPECT_TRUE(MappedFile(folder.file("empty")).bytes().empty());
+}
+
+TEST(MappedFile, what_is_missing_or_no_file_is_named) {
+    const TempFolder folder;
+    const auto path = folder.file("absent");
+    expect_error(ErrorCode::not_found, {path.string()}, [&] { const MappedFile file(path); });
+    expect_error(ErrorCode::not_found, {path.string()}, [&] { read_text(path); });
+    expect_error(ErrorCode::io, {folder.path().string(), "regular"},
+                 [&] { const MappedFile file(folder.path()); });
+}
+
+} // namespace
+} // namespace spool

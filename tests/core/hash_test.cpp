@@ -1,0 +1,37 @@
+#include "core/file.h"
+#include "core/hash.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
+
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace spool {
+namespace {
+
+std::string sha256_of(std::string_view text) {
+    return sha256(std::as_bytes(std::span(text)));
+}
+
+TEST(Hash, sha256_matches_the_vectors_of_fips_180) {
+    EXPECT_EQ(sha256_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    EXPECT_EQ(sha256_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    EXPECT_EQ(sha256_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    EXPECT_EQ(sha256_of(std::string(1'000'000, 'a')),
+              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Hash, a_files_hash_is_that_of_its_bytes) {
+    const test::TempFolder folder;
+    write_text(folder.file("abc"), "abc");
+    EXPECT_EQ(sha256_file(folder.file("abc")), sha256_of("abc"));
+    write_text(folder.file("empty"), "");
+    EXPECT_EQ(sha256_file(folder.file("empty")), sha256_of(""));
+    test::expect_error(ErrorCode::not_found, {"absent"}, [&] { sha256_file(folder.file("absent")); });
+}
+
+} // namespace
+} // namespace spool

@@ -1,0 +1,38 @@
+#include "core/progress.h"
+
+#include <gtest/gtest.h>
+
+namespace spool {
+namespace {
+
+TEST(Progress, durations_are_written_for_people) {
+    EXPECT_EQ(format_duration(0), "0 ms");
+    EXPECT_EQ(format_duration(0.85), "850 ms");
+    EXPECT_EQ(format_duration(1), "1 s");
+    EXPECT_EQ(format_duration(12.4), "12 s");
+    EXPECT_EQ(format_duration(59.4), "59 s");
+    EXPECT_EQ(format_duration(59.6), "1 min 00 s");
+    EXPECT_EQ(format_duration(200), "3 min 20 s");
+    EXPECT_EQ(format_duration(3599.6), "1 h 00 min");
+    EXPECT_EQ(format_duration(7500), "2 h 05 min");
+}
+
+TEST(Progress, byte_counts_are_written_in_binary_units) {
+    EXPECT_EQ(format_bytes(0), "0 B");
+    EXPECT_EQ(format_bytes(512), "512 B");
+    EXPECT_EQ(format_bytes(1023), "1023 B");
+    EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+    EXPECT_EQ(format_bytes(23.4 * 1024 * 1024), "23.4 MiB");
+    EXPECT_EQ(format_bytes(3.0 * 1024 * 1024 * 1024), "3.0 GiB");
+    EXPECT_EQ(format_bytes(5000.0 * 1024 * 1024 * 1024 * 1024), "5000.0 TiB");
+}
+
+TEST(Progress, nothing_to_do_is_no_division_by_zero) {
+    Progress progress("empty", 0);
+    progress.update(0);
+    progress.advance();
+    progress.finish();
+}
+
+} // namespace
+} // namespace spool

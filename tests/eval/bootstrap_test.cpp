@@ -1,0 +1,54 @@
+#include "eval/bootstrap.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "core/random.h"
+#include "eval/cross_entropy.h"
+
+namespace spool {
+namespace {
+
+TEST(Bootstrap, TheIntervalOfAMeanIsAboutTwoStandardErrorsWide) {
+    Random random(3);
+    std::vector<double> values(200);
+    for (double& value : values) {
+        value = 5 + random.normal();
+    }
+    const Interval interval =
+        bootstrap(values.size(), [&](std::span<const size_t> drawn) { return mean_over(values, drawn); });
+    EXPECT_NEAR(interval.hi - interval.lo, 2 * 1.96 / std::sqrt(200.0), 0.05);
+    EXPECT_LT(interval.lo, interval.value);
+    EXPECT_GT(interval.hi, interval.value);
+}
+
+TEST(Bootstrap, TheSameSeedGivesTheSameInterval) {
+    const std::vector<double> values = {1, 2, 3, 4, 9};
+    const auto mean = [&](std::span<const size_t> drawn) { return mean_over(values, drawn); };
+    EXPECT_EQ(bootstrap(5, mean).lo, bootstrap(5, mean).lo);
+    EXPECT_EQ(bootstrap(5, mean).hi, bootstrap(5, mean).hi);
+}
+
+TEST(Bootstrap, DrawsWithoutAValueAreLeftOut) {
+    const Interval interval = bootstrap(4, [](std::span<const size_t> drawn) {
+        return drawn[0] == 0 ? std::nan("") : 2.0;
+    });
+    EXPECT_EQ(interval.lo, 2.0);
+    EXPECT_EQ(interval.hi, 2.0);
+}
+
+TEST(CrossEntropy, MatchesTheDefinitionOnASmallVocabulary) {
+    const std::vector<float> logits = {1.0F, 2.0F, 3.0F};
+    const double sum = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
+    EXPECT_NEAR(negative_log_likelihood(logits, 0), std::log(sum) - 1.0, 1e-7);
+    EXPECT_NEAR(negative_log_likelihood(logits, 2), std::log(sum) - 3.0, 1e-7);
+}
+
+TEST(CrossEntropy, HugeLogitsDoNotOverflow) {
+    const std::vector<float> logits = {1000.0F, 999.0F};
+    EXPECT_NEAR(negative_log_likelihood(logits, 0), std::log1p(std::exp(-1.0)), 1e-6);
+}
+
+} // namespace
+} // namespace spool
