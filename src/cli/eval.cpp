@@ -1,5 +1,5 @@
 // `spool eval ...`: measurements of what memory keeps.
-#include <fstream>
+#include <cmath>
 
 #include <fmt/core.h>
 
@@ -19,6 +19,7 @@ struct CeArguments {
     std::string records;
     std::optional<std::string> refresh;
     std::string per_record;
+    std::vector<std::string> arms;
     size_t limit = 0;
 };
 
@@ -46,7 +47,7 @@ void print_table(const CrossEntropyResult& result) {
             fmt::print("  {:<13}{:8.4f}  [{:.4f}, {:.4f}]  {}\n", arm, i.value, i.lo, i.hi, text);
         }
     }
-    if (result.arms.contains("soft_prompt")) {
+    if (!std::isnan(result.recovered.value)) {
         fmt::print("  recovered    {:8.1f}% [{:.1f}%, {:.1f}%]  of what dropping the distant text loses\n",
                    100 * result.recovered.value, 100 * result.recovered.lo, 100 * result.recovered.hi);
     }
@@ -68,19 +69,22 @@ int run_ce(const CeArguments& arguments, const Global& global) {
         per_record.emplace(arguments.per_record);
     }
     Progress progress("eval ce", records.size());
-    const auto result = evaluate_cross_entropy(
-        *loaded.model, bundle, pool_options(arguments.model, {}), refresh, records,
-        [&](size_t index, const ArmValues& arms) {
-            if (per_record) {
-                Json line = {{"id", records[index].id}};
-                for (const auto& [arm, value] : arms) {
-                    line[arm] = value;
-                }
-                per_record->write(line.dump() + "\n");
+    CrossEntropyOptions options;
+    options.pool = pool_options(arguments.model, {});
+    options.refresh = refresh;
+    options.arms = arguments.arms;
+    options.on_record = [&](size_t index, const ArmValues& arms) {
+        if (per_record) {
+            Json line = {{"id", records[index].id}};
+            for (const auto& [arm, value] : arms) {
+                line[arm] = value;
             }
-            progress.update(index + 1);
-            return !interrupted();
-        });
+            per_record->write(line.dump() + "\n");
+        }
+        progress.update(index + 1);
+        return !interrupted();
+    };
+    const auto result = evaluate_cross_entropy(*loaded.model, bundle, options, records);
     progress.finish();
     if (per_record) {
         per_record->commit();
@@ -109,6 +113,8 @@ void add_eval(CLI::App& app, Global& global) {
         ->required();
     ce->add_option("--refresh", arguments->refresh, "rebuild | carry (default: as the bundle was trained)");
     ce->add_option("--per-record", arguments->per_record, "write every record's values to this file (JSON Lines)");
+    ce->add_option("--arms", arguments->arms, "only these: full, window, soft_prompt, noise, other, stream, window_equal, "
+                                              "full_base, window_base");
     ce->add_option("--limit", arguments->limit, "only the first N records");
     ce->callback([arguments, &global] { global.exit_code = run_ce(*arguments, global); });
 }

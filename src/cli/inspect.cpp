@@ -1,4 +1,6 @@
 // `spool inspect`: what a file or folder is, and whether spool can use it.
+#include "convert/inspect.h"
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -6,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "cli/command.h"
-#include "convert/inspect.h"
 #include "core/progress.h"
 
 namespace spool::cli {
@@ -44,7 +45,8 @@ void print_table(const Json& tensors) {
         name_width = std::max(name_width, one_line(tensor.at("name")).size());
         shape_width = std::max(shape_width, tensor.at("shape").dump().size());
     }
-    fmt::print("\n{:<{}}  {:<6}  {:<{}}  {:>10}\n", "name", name_width, "type", "shape", shape_width, "bytes");
+    fmt::print("\n{:<{}}  {:<6}  {:<{}}  {:>10}\n", "name", name_width, "type", "shape", shape_width,
+               "bytes");
     for (const Json& tensor : tensors) {
         fmt::print("{:<{}}  {:<6}  {:<{}}  {:>10}\n", one_line(tensor.at("name")), name_width,
                    tensor.at("type").get<std::string>(), tensor.at("shape").dump(), shape_width,
@@ -86,10 +88,11 @@ int run(const InspectArguments& arguments, const Global& global) {
 void add_inspect(CLI::App& app, Global& global) {
     auto arguments = std::make_shared<InspectArguments>();
     CLI::App* command = app.add_subcommand("inspect", "show what a file or folder is, and check it");
-    command->footer("Reads GGUF models, pooler.gguf, lora.gguf, safetensors, torch.save archives, bundles, adapters and "
-                    "model folders.\nEnds with code 1 if spool could not use it.\nExamples:\n"
-                    "  spool inspect model.gguf\n"
-                    "  spool inspect bundle/ --no-tensors");
+    command->footer(
+        "Reads GGUF models, pooler.gguf, lora.gguf, safetensors, torch.save archives, bundles, adapters and "
+        "model folders.\nEnds with code 1 if spool could not use it.\nExamples:\n"
+        "  spool inspect model.gguf\n"
+        "  spool inspect bundle/ --no-tensors");
     command->add_option("FILE", arguments->path, "file or folder")->required();
     command->add_flag("--no-tensors", arguments->no_tensors, "leave the table of tensors out");
     command->callback([arguments, &global] { global.exit_code = run(*arguments, global); });

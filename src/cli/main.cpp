@@ -59,6 +59,10 @@ int main_checked(int argc, char** argv) {
     add_inspect(app, global);
     add_completion(app, global);
 
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[1]; }).empty()) {
+        return report(global, "invalid_argument", fmt::format("there is no command \"{}\"; see spool --help", argv[1]),
+                      exit_usage);
+    }
     try {
         app.parse(expand_aliases(argc, argv));
         return global.exit_code;

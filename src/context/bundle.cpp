@@ -65,7 +65,8 @@ void check_one(const Bundle& bundle, std::string_view what, const std::string& s
                const std::string& found) {
     if (!stated.empty() && stated != found) {
         fail(ErrorCode::incompatible,
-             "{}: this bundle was trained for a model whose {} is '{}', but the loaded model's is '{}'; load {} "
+             "{}: this bundle was trained for a model whose {} is '{}', but the loaded model's is '{}'; load "
+             "{} "
              "or use a bundle made for this model",
              bundle.folder.string(), what, stated, found,
              bundle.base.name.empty() ? "that model" : "'" + bundle.base.name + "'");

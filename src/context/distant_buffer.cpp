@@ -22,9 +22,9 @@ std::vector<uint32_t> top_by_mass(std::span<const float> mass, size_t keep) {
         return order;
     }
     const auto heavier = [&](uint32_t a, uint32_t b) { return mass[a] != mass[b] ? mass[a] > mass[b] : a > b; };
-    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(), heavier);
+    std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(keep), heavier);
     order.resize(keep);
-    std::sort(order.begin(), order.end());
+    std::ranges::sort(order);
     return order;
 }
 

@@ -10,7 +10,7 @@ namespace spool {
 
 Session::~Session() { pool_->close(sequence_); }
 
-void Session::read(std::span<const Token> tokens, const LogitsVisitor& visitor) {
+void Session::read(std::span<const Token> tokens, const LogitsVisitor* visitor) {
     if (tokens.empty()) {
         return;
     }
@@ -89,7 +89,7 @@ SessionPool::SessionPool(const Model& model, const Bundle* bundle, const PoolOpt
 SessionPool::~SessionPool() = default;
 
 void SessionPool::reconfigure(const MemorySettings& memory) {
-    if (std::find(open_.begin(), open_.end(), true) != open_.end()) {
+    if (std::ranges::find(open_, true) != open_.end()) {
         fail(ErrorCode::invalid_argument, "the memory settings cannot change while sessions are open");
     }
     auto strategy = make_strategy(memory, *model_, pooler_ ? &pooler_->shape() : nullptr);
@@ -101,7 +101,7 @@ void SessionPool::reconfigure(const MemorySettings& memory) {
 }
 
 std::unique_ptr<Session> SessionPool::open() {
-    const auto free = std::find(open_.begin(), open_.end(), false);
+    const auto free = std::ranges::find(open_, false);
     if (free == open_.end()) {
         fail(ErrorCode::out_of_memory, "all {} sessions are in use", open_.size());
     }
@@ -123,14 +123,15 @@ size_t SessionPool::step_limit(const Session& session) const {
     return std::min<size_t>(options_.batch, until_due + pinned_left);
 }
 
-void SessionPool::feed(std::span<const Feed> feeds, const LogitsVisitor& visitor) {
+void SessionPool::feed(std::span<const Feed> feeds, const LogitsVisitor* visitor) {
     batch_.clear();
     for (const auto& [session, tokens] : feeds) {
         Transcript& transcript = session->transcript_;
         for (size_t i = 0; i < tokens.size(); ++i) {
             const size_t index = transcript.tokens.size() + i;
             const bool last = i + 1 == tokens.size();
-            batch_.add(tokens[i], transcript.position(index), session->sequence_, last || visitor != nullptr);
+            const bool visited = visitor != nullptr && index >= visitor->first;
+            batch_.add(tokens[i], transcript.position(index), session->sequence_, last || visited);
         }
     }
     if (batch_.size() > options_.batch) {
@@ -141,9 +142,9 @@ void SessionPool::feed(std::span<const Feed> feeds, const LogitsVisitor& visitor
     size_t row = 0;
     for (const auto& [session, tokens] : feeds) {
         Transcript& transcript = session->transcript_;
-        if (visitor) {
-            for (size_t i = 0; i < tokens.size(); ++i) {
-                visitor(transcript.tokens.size() + i, context_->logits(row + i));
+        for (size_t i = 0; visitor != nullptr && i < tokens.size(); ++i) {
+            if (transcript.tokens.size() + i >= visitor->first) {
+                visitor->visit(transcript.tokens.size() + i, context_->logits(row + i));
             }
         }
         row += tokens.size();

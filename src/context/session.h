@@ -15,8 +15,12 @@ namespace spool {
 
 class SessionPool;
 
-/// Called with the transcript index of a token and the logits [n_vocab] that follow it.
-using LogitsVisitor = std::function<void(size_t index, std::span<const float> logits)>;
+/// Asks for the logits of every token from transcript index `first` on: `visit` gets the index of a token and the
+/// logits [n_vocab] that follow it.
+struct LogitsVisitor {
+    size_t first = 0;
+    std::function<void(size_t index, std::span<const float> logits)> visit;
+};
 
 /// One conversation or chain of thought: a transcript and its part of the cache. Made by SessionPool::open(),
 /// which must outlive it. Not thread-safe: one thread drives a pool and all its sessions.
@@ -28,9 +32,9 @@ class Session {
 
     /// Feeds tokens, compacting whenever the strategy asks for it; of any length. The first settings().pin tokens
     /// of the first call are pinned.
-    /// With `visitor`, every token's logits are computed and shown (scoring).
+    /// `visitor`, for scoring, needs a pool made with PoolOptions::scoring.
     /// Throws Error{out_of_memory} when `full` has no cells left; the transcript then holds what was fed.
-    void read(std::span<const Token> tokens, const LogitsVisitor& visitor = nullptr);
+    void read(std::span<const Token> tokens, const LogitsVisitor* visitor = nullptr);
 
     /// [n_vocab] after the last token. Throws Error{invalid_argument} if nothing was read.
     std::span<const float> logits() const;
@@ -109,7 +113,7 @@ class SessionPool {
 
     /// Feeds several sessions in one decode of at most options.batch tokens: each session at most until its next
     /// compaction (step_limit), and each only once. Compactions that fall due happen before it returns.
-    void feed(std::span<const Feed> feeds, const LogitsVisitor& visitor = nullptr);
+    void feed(std::span<const Feed> feeds, const LogitsVisitor* visitor = nullptr);
     /// The most tokens feed() takes for this session now.
     size_t step_limit(const Session& session) const;
 

@@ -32,9 +32,9 @@ struct Compaction {
 /// What strategies work with; shared by all sessions of a context.
 struct Workspace {
     Context& context;
-    SequenceId scratch;   ///< a sequence no session uses, empty between calls
-    Pooler* pooler;       ///< nullptr without a bundle
-    const TokenRows* rows; ///< nullptr without a bundle
+    SequenceId scratch = 0; ///< a sequence no session uses, empty between calls
+    Pooler* pooler = nullptr; ///< nullptr without a bundle
+    const TokenRows* rows = nullptr; ///< nullptr without a bundle
     const std::vector<float>* replacement = nullptr; ///< stands in for every soft prompt, if set
 };
 
@@ -61,9 +61,9 @@ class Strategy {
     MemorySettings settings_;
 };
 
-/// Checks `settings` against the model and, for soft-prompt, the pooler (else nullptr), and makes the strategy.
+/// Checks `requested` against the model and, for soft-prompt, the pooler (else nullptr), and makes the strategy.
 /// Throws Error{invalid_argument|unsupported} with the reason and the way out.
-std::unique_ptr<Strategy> make_strategy(const MemorySettings& settings, const Model& model,
+std::unique_ptr<Strategy> make_strategy(const MemorySettings& requested, const Model& model,
                                         const PoolerShape* pooler);
 
 } // namespace spool

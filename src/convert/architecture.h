@@ -1,4 +1,5 @@
-// The model architectures spool converts: Llama (SmolLM2 too) and Qwen2, and what their parts are called on either side.
+// The model architectures spool converts: Llama (SmolLM2 too) and Qwen2, and what their parts are called on
+// either side.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct BlockModule {
 /// The seven matrices of a block.
 std::span<const BlockModule> block_modules();
 
-/// The number of heads by which the output rows of `module` (a GGUF name such as "attn_q") are reordered between
-/// Hugging Face and llama.cpp (rope_rows.h); 0 where they are not.
+/// The number of heads by which the output rows of `module` (a GGUF name such as "attn_q") are reordered
+/// between Hugging Face and llama.cpp (rope_rows.h); 0 where they are not.
 uint32_t rope_heads(const ModelShape& shape, std::string_view module);
 
 /// Throws Error{unsupported} naming `source` for an architecture not in this table.

@@ -16,8 +16,10 @@ constexpr std::string_view lora_name = "lora.gguf";
 
 void check_width(const std::filesystem::path& source, const PoolerWeights& pooler, const GgufFile& base) {
     if (const uint32_t width = model_shape(base).hidden; width != pooler.shape.hidden) {
-        fail(ErrorCode::incompatible, "{}: the pooler is {} wide, but the embeddings of {} have {} columns; give the model "
-             "it was trained for", source.string(), pooler.shape.hidden, base.path().string(), width);
+        fail(ErrorCode::incompatible,
+             "{}: the pooler is {} wide, but the embeddings of {} have {} columns; give the model "
+             "it was trained for",
+             source.string(), pooler.shape.hidden, base.path().string(), width);
     }
 }
 

@@ -52,16 +52,17 @@ class Conversion {
         case SourceKind::hf_model:
         case SourceKind::mlx_model:
             require_file(gguf_suffix);
-            report_.model = hugging_face_to_gguf(source_, destination_,
-                                                 {.type = options_.type,
-                                                  .tokenizer_from = options_.tokenizer_from,
-                                                  .name = options_.name});
+            report_.model = hugging_face_to_gguf(
+                source_, destination_,
+                {.type = options_.type, .tokenizer_from = options_.tokenizer_from, .name = options_.name});
             return done({destination_});
         case SourceKind::gguf_model:
             return from_model_gguf();
         default:
-            fail(ErrorCode::invalid_argument, "{}: a {} that is neither a pooler nor an adapter; to convert a model, give "
-                 "its folder", source_.string(), to_string(report_.source));
+            fail(ErrorCode::invalid_argument,
+                 "{}: a {} that is neither a pooler nor an adapter; to convert a model, give "
+                 "its folder",
+                 source_.string(), to_string(report_.source));
         }
     }
 
@@ -73,7 +74,8 @@ class Conversion {
         }
         std::error_code error;
         if (std::filesystem::equivalent(source_, destination_, error)) {
-            fail(ErrorCode::invalid_argument, "{}: source and destination are the same file", source_.string());
+            fail(ErrorCode::invalid_argument, "{}: source and destination are the same file",
+                 source_.string());
         }
     }
 
@@ -81,14 +83,15 @@ class Conversion {
         const bool file = std::filesystem::exists(destination_) ? !std::filesystem::is_directory(destination_)
                                                                 : destination_.has_extension();
         if (file) {
-            fail(ErrorCode::invalid_argument, "{}: a {} becomes a folder; give the name of one", destination_.string(),
-                 to_string(report_.source));
+            fail(ErrorCode::invalid_argument, "{}: a {} becomes a folder; give the name of one",
+                 destination_.string(), to_string(report_.source));
         }
     }
 
     const GgufFile& base() const {
         if (!base_) {
-            fail(ErrorCode::invalid_argument, "{}: the model this {} was trained for is needed; give its GGUF with --base",
+            fail(ErrorCode::invalid_argument,
+                 "{}: the model this {} was trained for is needed; give its GGUF with --base",
                  source_.string(), to_string(report_.source));
         }
         return *base_;
@@ -127,8 +130,8 @@ class Conversion {
     ConvertReport from_model_gguf() {
         require_file(gguf_suffix);
         if (!options_.type) {
-            fail(ErrorCode::invalid_argument, "{}: already a GGUF model; say with --type what to convert it to",
-                 source_.string());
+            fail(ErrorCode::invalid_argument,
+                 "{}: already a GGUF model; say with --type what to convert it to", source_.string());
         }
         report_.model = gguf_to_gguf(source_, destination_, *options_.type);
         return done({destination_});

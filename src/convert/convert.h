@@ -16,13 +16,13 @@
 namespace spool {
 
 struct ConvertOptions {
-    std::optional<ggml_type> type = {};                      ///< of the pooler, adapter or model that is written
-    std::optional<ggml_type> lora_type = {};                 ///< of a bundle's adapter; nothing: its own
-    std::optional<std::filesystem::path> base = {};          ///< GGUF of the model a pooler or adapter was trained for
-    std::optional<std::filesystem::path> tokenizer_from = {}; ///< see ModelOptions
-    std::optional<uint32_t> heads = {};                      ///< see import_pooler
-    std::string name = {};                                   ///< general.name of a model
-    TrainedSettings trained = {};                            ///< recorded in pooler.gguf and bundle.json
+    std::optional<ggml_type> type = {};             ///< of the pooler, adapter or model that is written
+    std::optional<ggml_type> lora_type = {};        ///< of a bundle's adapter; nothing: its own
+    std::optional<std::filesystem::path> base = {}; ///< GGUF of the model a pooler or adapter was trained for
+    std::optional<std::filesystem::path> tokenizer_from = {}; ///< see ModelConversionOptions
+    std::optional<uint32_t> heads = {};                       ///< see import_pooler
+    std::string name = {};                                    ///< general.name of a model
+    TrainedSettings trained = {};                             ///< recorded in pooler.gguf and bundle.json
 };
 
 struct ConvertReport {
@@ -41,8 +41,8 @@ struct ConvertReport {
 /// | bundle                                | a folder of upstream files                               |
 /// | Hugging Face, MLX folder; model GGUF  | *.gguf                                                   |
 ///
-/// Throws Error{invalid_argument} for a destination that does not fit the source or an option that is needed, and what the
-/// conversions throw. Nothing half-written is left under its final name.
+/// Throws Error{invalid_argument} for a destination that does not fit the source or an option that is needed,
+/// and what the conversions throw. Nothing half-written is left under its final name.
 ConvertReport convert(const std::filesystem::path& source, const std::filesystem::path& destination,
                       const ConvertOptions& options);
 

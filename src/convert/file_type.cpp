@@ -37,15 +37,18 @@ std::string accepted() {
 uint32_t file_type(ggml_type type) {
     const auto it = std::ranges::find(known, type, &Known::type);
     if (it == known.end()) {
-        fail(ErrorCode::invalid_argument, "type {} cannot be written, only {}", ggml_type_name(type), accepted());
+        fail(ErrorCode::invalid_argument, "type {} cannot be written, only {}", ggml_type_name(type),
+             accepted());
     }
     return it->number;
 }
 
 ggml_type tensor_type_from_string(const std::string& text) {
-    const auto it = std::ranges::find_if(known, [&](const Known& entry) { return text == ggml_type_name(entry.type); });
+    const auto it =
+        std::ranges::find_if(known, [&](const Known& entry) { return text == ggml_type_name(entry.type); });
     if (it == known.end()) {
-        fail(ErrorCode::invalid_argument, "'{}' is no type to convert to, expected one of {}", text, accepted());
+        fail(ErrorCode::invalid_argument, "'{}' is no type to convert to, expected one of {}", text,
+             accepted());
     }
     return it->type;
 }

@@ -13,8 +13,8 @@ namespace {
 constexpr double default_rope_base = 10000.0;
 
 [[noreturn]] void refuse(const JsonFields& config, std::string_view field, std::string_view expected) {
-    fail(ErrorCode::unsupported, "{}: field '{}' is {}, which spool cannot convert; expected {}", config.source(),
-         field, config.json().at(std::string(field)).dump(), expected);
+    fail(ErrorCode::unsupported, "{}: field '{}' is {}, which spool cannot convert; expected {}",
+         config.source(), field, config.json().at(std::string(field)).dump(), expected);
 }
 
 void require_absent_or(const JsonFields& config, std::string_view field, const JsonValue& accepted) {
@@ -63,22 +63,26 @@ void refuse_variants(const JsonFields& config) {
 
 /// `scaling` is rope_scaling, or rope_parameters as newer configs write it.
 std::optional<Llama3Rope> parse_rope(const JsonFields& scaling) {
-    const auto type = scaling.optional_string("rope_type").value_or(scaling.optional_string("type").value_or("default"));
+    const auto type =
+        scaling.optional_string("rope_type").value_or(scaling.optional_string("type").value_or("default"));
     if (type == "default") {
         return std::nullopt;
     }
     if (type != "llama3") {
-        fail(ErrorCode::unsupported, "{}: field 'rope_type' is '{}', which spool cannot convert; expected 'default' or "
-             "'llama3'", scaling.source(), type);
+        fail(ErrorCode::unsupported,
+             "{}: field 'rope_type' is '{}', which spool cannot convert; expected 'default' or "
+             "'llama3'",
+             scaling.source(), type);
     }
     const Llama3Rope rope = {.factor = scaling.number("factor"),
                              .low_freq_factor = scaling.number("low_freq_factor"),
                              .high_freq_factor = scaling.number("high_freq_factor"),
                              .original_context = scaling.u32("original_max_position_embeddings")};
     if (rope.factor <= 0 || rope.low_freq_factor <= 0 || rope.high_freq_factor <= rope.low_freq_factor) {
-        fail(ErrorCode::bad_file, "{}: 'factor', 'low_freq_factor' and 'high_freq_factor' are {}, {} and {}, expected "
-             "all above 0 and the last the largest of the two", scaling.source(), rope.factor, rope.low_freq_factor,
-             rope.high_freq_factor);
+        fail(ErrorCode::bad_file,
+             "{}: 'factor', 'low_freq_factor' and 'high_freq_factor' are {}, {} and {}, expected "
+             "all above 0 and the last the largest of the two",
+             scaling.source(), rope.factor, rope.low_freq_factor, rope.high_freq_factor);
     }
     return rope;
 }
@@ -97,19 +101,20 @@ uint32_t parse_mlx(const JsonFields& quantization) {
     const auto bits = quantization.u32("bits");
     const auto mode = quantization.optional_string("mode").value_or("affine");
     if (bits != 4 || mode != "affine") {
-        fail(ErrorCode::unsupported, "{}: {} bits, mode '{}'; spool reads MLX affine 4-bit", quantization.source(), bits,
-             mode);
+        fail(ErrorCode::unsupported, "{}: {} bits, mode '{}'; spool reads MLX affine 4-bit",
+             quantization.source(), bits, mode);
     }
     for (const auto& [key, value] : quantization.json().items()) {
-        if (value.is_object() && value.value("bits", bits) != bits) {
-            fail(ErrorCode::unsupported, "{}: '{}' is quantised to other than {} bits; spool reads MLX affine 4-bit",
+        if (value.is_object() && quantization.object(key).optional_u32("bits").value_or(bits) != bits) {
+            fail(ErrorCode::unsupported,
+                 "{}: '{}' is quantised to other than {} bits; spool reads MLX affine 4-bit",
                  quantization.source(), key, bits);
         }
     }
     const auto group = quantization.u32("group_size");
     if (group == 0 || group % 32 != 0) {
-        fail(ErrorCode::unsupported, "{}: field 'group_size' is {}, expected a multiple of 32", quantization.source(),
-             group);
+        fail(ErrorCode::unsupported, "{}: field 'group_size' is {}, expected a multiple of 32",
+             quantization.source(), group);
     }
     return group;
 }
@@ -126,12 +131,15 @@ void check_dimensions(const JsonFields& config, const HfConfig& result) {
          {"max_position_embeddings", result.context}}};
     for (const auto& [name, value] : fields) {
         if (value == 0 || value > limit) {
-            fail(ErrorCode::bad_file, "{}: field '{}' is {}, expected 1 to {}", config.source(), name, value, limit);
+            fail(ErrorCode::bad_file, "{}: field '{}' is {}, expected 1 to {}", config.source(), name, value,
+                 limit);
         }
     }
     if (result.head_size == 0 || result.head_size % 2 != 0) {
-        fail(ErrorCode::bad_file, "{}: heads of size {}, expected an even size (fields 'head_dim', 'hidden_size', "
-             "'num_attention_heads')", config.source(), result.head_size);
+        fail(ErrorCode::bad_file,
+             "{}: heads of size {}, expected an even size (fields 'head_dim', 'hidden_size', "
+             "'num_attention_heads')",
+             config.source(), result.head_size);
     }
 }
 
@@ -151,8 +159,9 @@ HfConfig parse_hf_config(const JsonFields& config) {
     result.rms_eps = config.number("rms_norm_eps");
     result.tied = config.optional_flag("tie_word_embeddings").value_or(false);
     const auto head_size = config.optional_u32("head_dim");
-    result.states_head_size = head_size.has_value();
-    result.head_size = head_size.value_or(result.shape.heads == 0 ? 0 : result.shape.hidden / result.shape.heads);
+    result.states_head_size = head_size.has_value() || result.shape.architecture == "llama";
+    result.head_size =
+        head_size.value_or(result.shape.heads == 0 ? 0 : result.shape.hidden / result.shape.heads);
     parse_positions(config, result);
     if (const auto quantization = config.optional_object("quantization")) {
         result.mlx_group = parse_mlx(*quantization);

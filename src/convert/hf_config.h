@@ -22,7 +22,8 @@ struct HfConfig {
     ModelShape shape;
     uint32_t ffn = 0;
     uint32_t head_size = 0;
-    bool states_head_size = false; ///< llama.cpp's converter writes key and value lengths only then
+    bool states_head_size =
+        false; ///< write key and value lengths, as llama.cpp's converter does for Llama always
     uint32_t vocab = 0;
     uint32_t context = 0;
     double rope_base = 0;
@@ -32,9 +33,9 @@ struct HfConfig {
     std::optional<uint32_t> mlx_group; ///< set for an MLX 4-bit folder
 };
 
-/// LlamaForCausalLM and Qwen2ForCausalLM. Throws Error{not_found|bad_file}, and Error{unsupported} naming the field for
-/// what would make the converted model compute something else (other activations, sliding windows, other
-/// rope types, MLP biases, quantisation methods other than MLX affine 4-bit).
+/// LlamaForCausalLM and Qwen2ForCausalLM. Throws Error{not_found|bad_file}, and Error{unsupported} naming the
+/// field for what would make the converted model compute something else (other activations, sliding windows,
+/// other rope types, MLP biases, quantisation methods other than MLX affine 4-bit).
 HfConfig parse_hf_config(const JsonFields& config);
 
 /// One factor per pair of a head's dimensions, by which llama.cpp divides the rotary frequency: the tensor

@@ -19,8 +19,8 @@ std::set<std::string> shards_of(const JsonFields& index) {
     for (const auto& [tensor, shard] : map.json().items()) {
         const std::filesystem::path name = shard.is_string() ? shard.get<std::string>() : "";
         if (name.empty() || name != name.filename()) {
-            fail(ErrorCode::bad_file, "{}: '{}' lies in {}, expected the name of a file in the same folder", map.source(),
-                 tensor, shard.dump());
+            fail(ErrorCode::bad_file, "{}: '{}' lies in {}, expected the name of a file in the same folder",
+                 map.source(), tensor, shard.dump());
         }
         shards.insert(name.string());
     }
@@ -40,15 +40,16 @@ HfWeights::HfWeights(const std::filesystem::path& folder) : folder_(folder) {
         const SafetensorsFile& file = files_.emplace_back(folder / shard);
         for (const TensorView& tensor : file.tensors()) {
             if (!tensors_.emplace(tensor.name, &tensor).second) {
-                fail(ErrorCode::bad_file, "{}: tensor '{}' stands in an earlier shard too", file.path().string(),
-                     tensor.name);
+                fail(ErrorCode::bad_file, "{}: tensor '{}' stands in an earlier shard too",
+                     file.path().string(), tensor.name);
             }
         }
     }
     if (index) {
         for (const auto& [tensor, shard] : index->json().at("weight_map").items()) {
             if (!tensors_.contains(tensor)) {
-                fail(ErrorCode::bad_file, "{}: names tensor '{}', which no shard holds", index->source(), tensor);
+                fail(ErrorCode::bad_file, "{}: names tensor '{}', which no shard holds", index->source(),
+                     tensor);
             }
         }
     }
@@ -75,8 +76,8 @@ std::optional<MlxMatrix> HfWeights::find_mlx(const std::string& module, uint32_t
     if (!two_dimensions || scales->shape != biases->shape || codes->shape[0] != scales->shape[0] ||
         codes->shape[1] * codes_per_word != scales->shape[1] * int64_t{group}) {
         fail(ErrorCode::bad_file, "{}: codes {}, scales {} and biases {} do not fit together in groups of {}",
-             describe(codes->name), shape_string(codes->shape), shape_string(scales->shape), shape_string(biases->shape),
-             group);
+             describe(codes->name), shape_string(codes->shape), shape_string(scales->shape),
+             shape_string(biases->shape), group);
     }
     return MlxMatrix{.codes = *codes,
                      .scales = *scales,

@@ -100,7 +100,8 @@ void describe_model_folder(const std::filesystem::path& folder, Json& report) {
 void describe_adapter(const std::filesystem::path& path, Json& report) {
     const bool folder = std::filesystem::is_directory(path);
     add_fields((folder ? path : path.parent_path()) / "adapter_config.json", report);
-    report["tensors"] = tensors_json(SafetensorsFile(folder ? path / "adapter_model.safetensors" : path).tensors());
+    report["tensors"] =
+        tensors_json(SafetensorsFile(folder ? path / "adapter_model.safetensors" : path).tensors());
     check_peft(path);
 }
 
@@ -163,12 +164,8 @@ uintmax_t size_of(const std::filesystem::path& path) {
 
 Json inspect(const std::filesystem::path& path) {
     const SourceKind kind = detect_source(path);
-    Json report = {{"path", path.string()},
-                   {"kind", to_string(kind)},
-                   {"bytes", size_of(path)},
-                   {"metadata", Json::object()},
-                   {"tensors", Json::array()},
-                   {"problem", nullptr}};
+    Json report = {{"path", path.string()},      {"kind", to_string(kind)},  {"bytes", size_of(path)},
+                   {"metadata", Json::object()}, {"tensors", Json::array()}, {"problem", nullptr}};
     try {
         describe(kind, path, report);
     } catch (const Error& error) {

@@ -7,10 +7,11 @@
 
 namespace spool {
 
-/// {"path", "kind" (as to_string(SourceKind)), "bytes", "metadata": {key: value}, "tensors": [{"name", "type", "shape",
-/// "bytes"}], "problem": null or the message of the check that failed}. Shapes are in PyTorch's order. Arrays of more
-/// than 8 elements are given as {"count", "first": [...]}. Throws what detect_source throws; what is only
-/// unfit for spool (a pooler with a missing tensor, a bundle with a changed file) is reported as the problem.
+/// {"path", "kind" (as to_string(SourceKind)), "bytes", "metadata": {key: value}, "tensors": [{"name",
+/// "type", "shape", "bytes"}], "problem": null or the message of the check that failed}. Shapes are in
+/// PyTorch's order. Arrays of more than 8 elements are given as {"count", "first": [...]}. Throws what
+/// detect_source throws; what is only unfit for spool (a pooler with a missing tensor, a bundle with a
+/// changed file) is reported as the problem.
 Json inspect(const std::filesystem::path& path);
 
 } // namespace spool

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <set>
 
 #include "convert/architecture.h"
@@ -54,7 +53,8 @@ std::string_view refusal(std::string_view name) {
     return "an adapter on a matrix outside the seven of a block";
 }
 
-/// "base_model.model.model.layers.N.MODULE.lora_A.weight", with an adapter's name before ".weight" or without.
+/// "base_model.model.model.layers.N.MODULE.lora_A.weight", with an adapter's name before ".weight" or
+/// without.
 Factor parse_peft_name(const std::string& source, const std::string& name) {
     std::string_view text = name;
     if (text.starts_with(peft_prefix) && text.ends_with(".weight")) {
@@ -88,8 +88,10 @@ Factor parse_gguf_name(const std::string& source, const std::string& name) {
             }
         }
     }
-    fail(ErrorCode::unsupported, "{}: tensor '{}' is outside the seven matrices of a block that PEFT adapters of "
-         "spool hold", source, name);
+    fail(ErrorCode::unsupported,
+         "{}: tensor '{}' is outside the seven matrices of a block that PEFT adapters of "
+         "spool hold",
+         source, name);
 }
 
 std::string gguf_name(const Factor& factor) {
@@ -98,24 +100,28 @@ std::string gguf_name(const Factor& factor) {
 }
 
 std::string peft_name(const Factor& factor) {
-    return std::string(peft_prefix) + std::to_string(factor.layer) + "." + std::string(factor.module.hugging_face) +
-           (factor.is_b ? ".lora_B.weight" : ".lora_A.weight");
+    return std::string(peft_prefix) + std::to_string(factor.layer) + "." +
+           std::string(factor.module.hugging_face) + (factor.is_b ? ".lora_B.weight" : ".lora_A.weight");
 }
 
 /// The base model's matrix a factor belongs to must exist and have its sizes.
 void check_shape(const std::string& source, const TensorView& tensor, const Factor& factor, uint32_t rank,
                  const GgufFile& base) {
-    const std::string weight = "blk." + std::to_string(factor.layer) + "." + std::string(factor.module.gguf) + ".weight";
+    const std::string weight =
+        "blk." + std::to_string(factor.layer) + "." + std::string(factor.module.gguf) + ".weight";
     const GgufTensor* matrix = base.find_tensor(weight);
     if (matrix == nullptr || matrix->ne.size() != 2) {
-        fail(ErrorCode::incompatible, "{}: tensor '{}' adapts {}, which {} does not have; the adapter is for another "
-             "model", source, tensor.name, weight, base.path().string());
+        fail(ErrorCode::incompatible,
+             "{}: tensor '{}' adapts {}, which {} does not have; the adapter is for another "
+             "model",
+             source, tensor.name, weight, base.path().string());
     }
-    const std::vector<int64_t> expected = factor.is_b ? std::vector<int64_t>{matrix->ne[1], rank}
-                                                      : std::vector<int64_t>{rank, matrix->ne[0]};
+    const std::vector<int64_t> expected =
+        factor.is_b ? std::vector<int64_t>{matrix->ne[1], rank} : std::vector<int64_t>{rank, matrix->ne[0]};
     if (tensor.shape != expected) {
-        fail(ErrorCode::incompatible, "{}: tensor '{}' has shape {}, but r = {} and {} of {} call for {}", source,
-             tensor.name, shape_string(tensor.shape), rank, weight, base.path().string(), shape_string(expected));
+        fail(ErrorCode::incompatible, "{}: tensor '{}' has shape {}, but r = {} and {} of {} call for {}",
+             source, tensor.name, shape_string(tensor.shape), rank, weight, base.path().string(),
+             shape_string(expected));
     }
 }
 
@@ -136,7 +142,8 @@ class Pairs {
             std::string other = name;
             other.back() = name.back() == 'a' ? 'b' : 'a';
             if (!seen_.contains(other)) {
-                fail(ErrorCode::bad_file, "{}: '{}' is there, but its partner '{}' is missing", source, name, other);
+                fail(ErrorCode::bad_file, "{}: '{}' is there, but its partner '{}' is missing", source, name,
+                     other);
             }
         }
     }
@@ -155,16 +162,16 @@ ggml_type own_type(const std::string& source, const TensorView& tensor) {
     case DType::f64:
         return GGML_TYPE_F32;
     default:
-        fail(ErrorCode::unsupported, "{}: tensor '{}' is of type {}, expected f32, f16 or bf16", source, tensor.name,
-             dtype_name(tensor.dtype));
+        fail(ErrorCode::unsupported, "{}: tensor '{}' is of type {}, expected f32, f16 or bf16", source,
+             tensor.name, dtype_name(tensor.dtype));
     }
 }
 
 /// Throws unless the rows of q and k can be split into heads of an even size.
 void check_heads(const std::string& source, const std::string& name, int64_t rows, uint32_t heads) {
     if (heads != 0 && rows % (int64_t{2} * heads) != 0) {
-        fail(ErrorCode::bad_file, "{}: '{}' has {} rows, which {} heads of an even size cannot share", source, name,
-             rows, heads);
+        fail(ErrorCode::bad_file, "{}: '{}' has {} rows, which {} heads of an even size cannot share", source,
+             name, rows, heads);
     }
 }
 
@@ -177,15 +184,17 @@ DType dtype_of(const std::string& source, const GgufTensor& tensor) {
     case GGML_TYPE_BF16:
         return DType::bf16;
     default:
-        fail(ErrorCode::unsupported, "{}: tensor '{}' is of type {}, expected f32, f16 or bf16", source, tensor.name,
-             ggml_type_name(tensor.type));
+        fail(ErrorCode::unsupported, "{}: tensor '{}' is of type {}, expected f32, f16 or bf16", source,
+             tensor.name, ggml_type_name(tensor.type));
     }
 }
 
 void check_is_lora(const GgufFile& file) {
     if (file.optional_string("general.type") != "adapter" || file.optional_string("adapter.type") != "lora") {
-        fail(ErrorCode::bad_file, "{}: keys general.type and adapter.type do not say 'adapter' and 'lora': not a LoRA "
-             "adapter", file.path().string());
+        fail(ErrorCode::bad_file,
+             "{}: keys general.type and adapter.type do not say 'adapter' and 'lora': not a LoRA "
+             "adapter",
+             file.path().string());
     }
 }
 
@@ -207,8 +216,10 @@ ModelShape shape_for_export(const GgufFile& lora, const GgufFile* base) {
         }
         shape = of_base;
     } else if (rope_heads({.architecture = shape.architecture, .heads = 1, .kv_heads = 1}, "attn_q") != 0) {
-        fail(ErrorCode::invalid_argument, "{}: does not state its model's head counts, which the order of q's and k's "
-             "rows depends on; give the base model with --base", lora.path().string());
+        fail(ErrorCode::invalid_argument,
+             "{}: does not state its model's head counts, which the order of q's and k's "
+             "rows depends on; give the base model with --base",
+             lora.path().string());
     }
     return shape;
 }
@@ -225,8 +236,8 @@ struct PeftFiles {
 
 } // namespace
 
-void peft_to_gguf(const std::filesystem::path& source, const GgufFile& base, const std::filesystem::path& destination,
-                  std::optional<ggml_type> type) {
+void peft_to_gguf(const std::filesystem::path& source, const GgufFile& base,
+                  const std::filesystem::path& destination, std::optional<ggml_type> type) {
     const PeftFiles files(source);
     const std::string name = files.weights.path().string();
     const ModelShape shape = model_shape(base);
@@ -277,8 +288,9 @@ void gguf_to_peft(const std::filesystem::path& source, const GgufFile* base,
         const Factor factor = parse_gguf_name(name, tensor.name);
         pairs.add(name, factor);
         if (tensor.ne.size() != 2 || (rank && *rank != tensor.ne[factor.is_b ? 0 : 1])) {
-            fail(ErrorCode::unsupported, "{}: tensor '{}' has ne {}, expected two dimensions and one rank for all",
-                 name, tensor.name, shape_string(tensor.ne));
+            fail(ErrorCode::unsupported,
+                 "{}: tensor '{}' has ne {}, expected two dimensions and one rank for all", name, tensor.name,
+                 shape_string(tensor.ne));
         }
         rank = tensor.ne[factor.is_b ? 0 : 1];
         TensorView view = {.name = peft_name(factor),

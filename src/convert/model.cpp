@@ -28,13 +28,14 @@ ggml_type fit(ggml_type type, int64_t cols, ModelReport& report) {
 }
 
 bool is_four_or_five_bit(ggml_type type) {
-    return type == GGML_TYPE_Q4_0 || type == GGML_TYPE_Q4_1 || type == GGML_TYPE_Q5_0 || type == GGML_TYPE_Q5_1;
+    return type == GGML_TYPE_Q4_0 || type == GGML_TYPE_Q4_1 || type == GGML_TYPE_Q5_0 ||
+           type == GGML_TYPE_Q5_1;
 }
 
 /// Turns a folder's tensors into a GGUF's, one by one, and keeps count of those that found a place.
 class FolderConverter {
   public:
-    FolderConverter(const std::filesystem::path& folder, const HfConfig& config, const ModelOptions& options)
+    FolderConverter(const std::filesystem::path& folder, const HfConfig& config, const ModelConversionOptions& options)
         : config_(config), weights_(folder), type_(options.type.value_or(default_type())) {}
 
     ggml_type type() const { return type_; }
@@ -111,8 +112,8 @@ class FolderConverter {
     void check_shape(const std::string& name, std::span<const int64_t> found,
                      const std::vector<int64_t>& expected) const {
         if (!std::ranges::equal(found, expected)) {
-            fail(ErrorCode::bad_file, "{} has shape {}, but config.json calls for {}", weights_.describe(name),
-                 shape_string(found), shape_string(expected));
+            fail(ErrorCode::bad_file, "{} has shape {}, but config.json calls for {}",
+                 weights_.describe(name), shape_string(found), shape_string(expected));
         }
     }
 
@@ -131,18 +132,21 @@ class FolderConverter {
     }
 
     /// `from` and `to` without ".weight".
-    void add_matrix(GgufWriter& writer, const std::string& from, const std::string& to, Shape shape, uint32_t heads) {
+    void add_matrix(GgufWriter& writer, const std::string& from, const std::string& to, Shape shape,
+                    uint32_t heads) {
         const std::string name = from + ".weight";
         const RowOrder order = order_for(shape.rows, heads);
         const std::string source = weights_.describe(name);
         used_.insert(name);
         ++report_.tensors;
-        if (const auto matrix = config_.mlx_group ? weights_.find_mlx(from, *config_.mlx_group) : std::nullopt) {
+        if (const auto matrix =
+                config_.mlx_group ? weights_.find_mlx(from, *config_.mlx_group) : std::nullopt) {
             check_shape(name, std::vector{matrix->rows, matrix->cols}, {shape.rows, shape.cols});
             used_.insert(from + ".scales");
             used_.insert(from + ".biases");
             const ggml_type type = type_for(*matrix);
-            writer.add(to + ".weight", type, {shape.cols, shape.rows}, stream_rows(source, *matrix, type, order));
+            writer.add(to + ".weight", type, {shape.cols, shape.rows},
+                       stream_rows(source, *matrix, type, order));
             return;
         }
         const TensorView& tensor = require(name);
@@ -224,12 +228,14 @@ void write_with_progress(const GgufWriter& writer, const std::filesystem::path& 
 
 void warn(const std::string& source, const ModelReport& report) {
     if (report.mlx_inexact > 0) {
-        log_warning("{}: {} of {} 4-bit matrices have scales that f16 cannot hold exactly; they are stored as q8_0",
-                    source, report.mlx_inexact, report.mlx_inexact + report.mlx_exact);
+        log_warning(
+            "{}: {} of {} 4-bit matrices have scales that f16 cannot hold exactly; they are stored as q8_0",
+            source, report.mlx_inexact, report.mlx_inexact + report.mlx_exact);
     }
     if (report.unaligned > 0) {
-        log_warning("{}: {} matrices have rows that do not divide into the type's blocks; they are stored as f16", source,
-                    report.unaligned);
+        log_warning(
+            "{}: {} matrices have rows that do not divide into the type's blocks; they are stored as f16",
+            source, report.unaligned);
     }
 }
 
@@ -240,12 +246,13 @@ std::string folder_name(const std::filesystem::path& folder) {
 
 } // namespace
 
-ModelReport hugging_face_to_gguf(const std::filesystem::path& folder, const std::filesystem::path& destination,
-                                 const ModelOptions& options) {
+ModelReport hugging_face_to_gguf(const std::filesystem::path& folder,
+                                 const std::filesystem::path& destination, const ModelConversionOptions& options) {
     const HfConfig config = parse_hf_config(read_json_file(folder / "config.json"));
     FolderConverter converter(folder, config, options);
     GgufWriter writer;
-    set_model_keys(config, options.name.empty() ? folder_name(folder) : options.name, converter.type(), writer);
+    set_model_keys(config, options.name.empty() ? folder_name(folder) : options.name, converter.type(),
+                   writer);
     converter.add_tensors(writer);
     std::vector<float> factors;
     if (config.llama3_rope) {
@@ -268,7 +275,8 @@ ModelReport gguf_to_gguf(const std::filesystem::path& source, const std::filesys
                          ggml_type type) {
     const GgufFile file(source);
     if (file.optional_u32("split.count").value_or(1) > 1) {
-        fail(ErrorCode::unsupported, "{}: is one part of a split model; merge the parts first", source.string());
+        fail(ErrorCode::unsupported, "{}: is one part of a split model; merge the parts first",
+             source.string());
     }
     ModelReport report;
     GgufWriter writer;

@@ -24,15 +24,16 @@ bool is_set(const JsonValue& value) {
 
 [[noreturn]] void refuse(const JsonFields& config, std::string_view field, const JsonValue& value,
                          std::string_view advice) {
-    fail(ErrorCode::unsupported, "{}: field '{}' is {}, which lora.gguf cannot express; {}", config.source(), field,
-         value.dump(), advice);
+    fail(ErrorCode::unsupported, "{}: field '{}' is {}, which lora.gguf cannot express; {}", config.source(),
+         field, value.dump(), advice);
 }
 
 void refuse_features(const JsonFields& config) {
     constexpr std::string_view advice = "merge the adapter into the model and convert that instead";
     constexpr std::array<std::string_view, 9> fields = {
-        "lora_bias",         "modules_to_save",   "rank_pattern",           "alpha_pattern",          "fan_in_fan_out",
-        "layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens"};
+        "lora_bias",         "modules_to_save",         "rank_pattern",
+        "alpha_pattern",     "fan_in_fan_out",          "layer_replication",
+        "target_parameters", "trainable_token_indices", "alora_invocation_tokens"};
     for (const auto& [key, value] : config.json().items()) {
         const bool named = std::ranges::find(fields, key) != fields.end();
         if ((named || key.starts_with("use_")) && is_set(value)) {
@@ -44,7 +45,8 @@ void refuse_features(const JsonFields& config) {
     }
 }
 
-/// These start from A and B random or zero and leave the base weights alone; all others may have changed them.
+/// These start from A and B random or zero and leave the base weights alone; all others may have changed
+/// them.
 void check_initialisation(const JsonFields& config) {
     constexpr std::array<std::string_view, 3> harmless = {"gaussian", "orthogonal", "eva"};
     const JsonValue* value = config.find("init_lora_weights");
@@ -74,8 +76,8 @@ PeftConfig read_peft_config(const std::filesystem::path& path) {
     return result;
 }
 
-void write_peft_config(const std::filesystem::path& path, const PeftConfig& config, const std::string& base_name,
-                       const std::vector<std::string>& target_modules) {
+void write_peft_config(const std::filesystem::path& path, const PeftConfig& config,
+                       const std::string& base_name, const std::vector<std::string>& target_modules) {
     const bool whole = config.alpha == std::floor(config.alpha);
     const Json alpha = whole ? Json(static_cast<int64_t>(config.alpha)) : Json(config.alpha);
     const Json json = {{"peft_type", "LORA"},

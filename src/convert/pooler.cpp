@@ -38,7 +38,8 @@ Weight plain(const TensorView& tensor) {
     return {.shape = tensor.shape, .read = [tensor] { return to_float(tensor); }};
 }
 
-/// Every tensor under its own name; the three parts of a 4-bit matrix appear as one, under the name of its codes.
+/// Every tensor under its own name; the three parts of a 4-bit matrix appear as one, under the name of its
+/// codes.
 WeightMap weights_of(const SafetensorsFile& file) {
     WeightMap weights;
     for (const TensorView& tensor : file.tensors()) {
@@ -89,8 +90,8 @@ const Weight& require(const std::string& source, const WeightMap& weights, const
 uint32_t dimension(const std::string& source, const std::string& name, int64_t value) {
     constexpr int64_t limit = 1 << 24;
     if (value <= 0 || value > limit) {
-        fail(ErrorCode::bad_file, "{}: tensor '{}' has a dimension of {}, expected 1 to {}", source, name, value,
-             limit);
+        fail(ErrorCode::bad_file, "{}: tensor '{}' has a dimension of {}, expected 1 to {}", source, name,
+             value, limit);
     }
     return static_cast<uint32_t>(value);
 }
@@ -110,9 +111,11 @@ PoolerShape shape_of(const std::string& source, const WeightMap& weights) {
 }
 
 /// Throws unless the config's field, where stated, is what the tensors say.
-void check_agrees(const JsonFields& config, std::string_view field, uint32_t found, const std::string& source) {
+void check_agrees(const JsonFields& config, std::string_view field, uint32_t found,
+                  const std::string& source) {
     if (const auto stated = config.optional_u32(field); stated && *stated != found) {
-        fail(ErrorCode::bad_file, "{}: field '{}' is {}, but the tensors of {} say {}; they belong to two poolers",
+        fail(ErrorCode::bad_file,
+             "{}: field '{}' is {}, but the tensors of {} say {}; they belong to two poolers",
              config.source(), field, *stated, source, found);
     }
 }
@@ -125,8 +128,8 @@ std::optional<JsonFields> config_beside(const std::filesystem::path& source) {
 uint32_t choose_heads(const std::optional<JsonFields>& config, std::optional<uint32_t> asked) {
     const auto stated = config ? config->optional_u32("heads") : std::nullopt;
     if (stated && asked && *stated != *asked) {
-        fail(ErrorCode::invalid_argument, "{}: field 'heads' is {}, but {} heads were asked for", config->source(),
-             *stated, *asked);
+        fail(ErrorCode::invalid_argument, "{}: field 'heads' is {}, but {} heads were asked for",
+             config->source(), *stated, *asked);
     }
     return stated ? *stated : asked.value_or(upstream_heads);
 }
@@ -141,21 +144,22 @@ float scale_tensor(const std::string& source, const Weight& weight) {
 }
 
 /// The tensor wins: the config may hold it before it was rounded to the tensor's type.
-float choose_scale(const std::string& source, const WeightMap& weights, const std::optional<JsonFields>& config) {
+float choose_scale(const std::string& source, const WeightMap& weights,
+                   const std::optional<JsonFields>& config) {
     const bool stated = config && config->find(scale_name) != nullptr;
     const auto tensor = weights.find(std::string(scale_name));
     if (tensor == weights.end()) {
         if (!stated) {
-            fail(ErrorCode::bad_file, "{}: neither a tensor nor a field of {} gives '{}'", source, config_name,
-                 scale_name);
+            fail(ErrorCode::bad_file, "{}: neither a tensor nor a field of {} gives '{}'", source,
+                 config_name, scale_name);
         }
         return static_cast<float>(config->number(scale_name));
     }
     const float value = scale_tensor(source, tensor->second);
     constexpr double rounding = 4e-3; // of bf16
     if (stated && std::abs(config->number(scale_name) - value) > rounding * std::abs(value)) {
-        fail(ErrorCode::bad_file, "{}: field '{}' is {}, but the tensor of {} holds {}", config->source(), scale_name,
-             config->number(scale_name), source, value);
+        fail(ErrorCode::bad_file, "{}: field '{}' is {}, but the tensor of {} holds {}", config->source(),
+             scale_name, config->number(scale_name), source, value);
     }
     return value;
 }

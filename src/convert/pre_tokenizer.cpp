@@ -100,8 +100,10 @@ std::string pre_tokenizer_name(const JsonFields& tokenizer) {
     });
     if (it == known().end() || !is_harmless_normalizer(normalizer)) {
         fail(ErrorCode::unsupported,
-             "{}: this combination of normalizer, pre_tokenizer and ignore_merges is not in spool's table of checked "
-             "tokenizers (normalizer: {}; pre_tokenizer: {}; ignore_merges: {}); give a GGUF of the same model family "
+             "{}: this combination of normalizer, pre_tokenizer and ignore_merges is not in spool's table of "
+             "checked "
+             "tokenizers (normalizer: {}; pre_tokenizer: {}; ignore_merges: {}); give a GGUF of the same "
+             "model family "
              "with --tokenizer-from",
              tokenizer.source(), normalizer.empty() ? "none" : normalizer, steps.empty() ? "none" : steps,
              ignore_merges);

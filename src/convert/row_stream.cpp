@@ -22,11 +22,12 @@ using ReadRows = std::function<std::vector<float>(int64_t first, int64_t count)>
 void check_values(const std::string& source, ggml_type type, const std::vector<float>& values) {
     for (const float value : values) {
         if (!std::isfinite(value)) {
-            fail(ErrorCode::bad_file, "{}: holds {}, which is not a finite number; the file is damaged", source,
-                 value);
+            fail(ErrorCode::bad_file, "{}: holds {}, which is not a finite number; the file is damaged",
+                 source, value);
         }
         if (type == GGML_TYPE_F16 && std::abs(value) > f16_max) {
-            fail(ErrorCode::unsupported, "{}: {} is beyond the range of f16; choose f32 or bf16", source, value);
+            fail(ErrorCode::unsupported, "{}: {} is beyond the range of f16; choose f32 or bf16", source,
+                 value);
         }
     }
 }
@@ -109,10 +110,11 @@ bool exact_in_f16(const TensorView& tensor) {
 GgufProducer stream_rows(std::string source, TensorView tensor, ggml_type type, RowOrder order) {
     const int64_t rows = tensor.shape.at(0);
     const int64_t cols = columns(tensor);
-    return convert_blocks(std::move(source), rows, cols, type,
-                          [tensor = std::move(tensor), order = std::move(order)](int64_t first, int64_t count) {
-                              return to_float(BlockView(tensor, order, first, count).view());
-                          });
+    return convert_blocks(
+        std::move(source), rows, cols, type,
+        [tensor = std::move(tensor), order = std::move(order)](int64_t first, int64_t count) {
+            return to_float(BlockView(tensor, order, first, count).view());
+        });
 }
 
 GgufProducer stream_rows(std::string source, GgufTensor tensor, ggml_type type) {
@@ -149,7 +151,8 @@ GgufProducer stream_rows(std::string source, MlxMatrix matrix, ggml_type type, R
                 return to_q4_1(block);
             });
             if (!blocks) {
-                fail(ErrorCode::internal, "{}: scales are not exact in f16 and were to be moved as Q4_1", source);
+                fail(ErrorCode::internal, "{}: scales are not exact in f16 and were to be moved as Q4_1",
+                     source);
             }
             sink(*blocks);
         });

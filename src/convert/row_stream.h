@@ -14,9 +14,9 @@ namespace spool {
 /// Row i of what is written is row order[i] of the source; an empty order keeps the rows as they are.
 using RowOrder = std::vector<int64_t>;
 
-/// Producers for GgufWriter::add. The files behind the views must live until the writer has written. Every value is
-/// checked while it is streamed: Error{bad_file} for one that is not finite, Error{unsupported} for one beyond the
-/// range of f16 when `type` is F16; both name `source`.
+/// Producers for GgufWriter::add. The files behind the views must live until the writer has written. Every
+/// value is checked while it is streamed: Error{bad_file} for one that is not finite, Error{unsupported} for
+/// one beyond the range of f16 when `type` is F16; both name `source`.
 GgufProducer stream_rows(std::string source, TensorView tensor, ggml_type type, RowOrder order = {});
 GgufProducer stream_rows(std::string source, GgufTensor tensor, ggml_type type);
 /// `type` Q4_1 moves the codes without loss: fits_q4_1(matrix) must hold. Other types go through float32.

@@ -84,7 +84,8 @@ SourceKind kind_of(const SafetensorsFile& file) {
         return SourceKind::pooler_safetensors;
     }
     const bool adapter = std::ranges::any_of(file.tensors(), [](const TensorView& tensor) {
-        return tensor.name.find(".lora_A") != std::string::npos || tensor.name.find(".lora_embedding_A") != std::string::npos;
+        return tensor.name.find(".lora_A") != std::string::npos ||
+               tensor.name.find(".lora_embedding_A") != std::string::npos;
     });
     return adapter ? SourceKind::peft_adapter : SourceKind::other_safetensors;
 }
@@ -124,7 +125,8 @@ SourceKind detect_folder(const std::filesystem::path& folder) {
         return config.find("quantization") != nullptr ? SourceKind::mlx_model : SourceKind::hf_model;
     }
     fail(ErrorCode::bad_file,
-         "{}: holds none of bundle.json, a pooler, adapter_config.json and config.json: neither a bundle, nor an "
+         "{}: holds none of bundle.json, a pooler, adapter_config.json and config.json: neither a bundle, "
+         "nor an "
          "adapter, nor a model",
          folder.string());
 }

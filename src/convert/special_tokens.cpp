@@ -59,7 +59,9 @@ std::optional<uint32_t> token_id(const JsonFields& config, const std::string& ke
     if (!value->is_array()) {
         return config.optional_u32(key);
     }
-    return value->empty() ? std::nullopt : JsonFields(config.source(), JsonValue::object({{key, value->front()}})).optional_u32(key);
+    return value->empty()
+               ? std::nullopt
+               : JsonFields(config.source(), JsonValue::object({{key, value->front()}})).optional_u32(key);
 }
 
 std::optional<std::string> leading_or_trailing(const JsonValue& piece) {
@@ -85,9 +87,10 @@ void read_template(const JsonFields& processor, const std::optional<std::string>
     const auto last = leading_or_trailing(single->back());
     const size_t specials = (first ? 1U : 0U) + (last ? 1U : 0U);
     if (single->size() != specials + 1 || (first && first != bos) || (last && last != eos)) {
-        fail(ErrorCode::unsupported, "{}: field 'single' is {}; llama.cpp can only put bos_token before and eos_token "
-             "behind the text; give a GGUF of the same model family with --tokenizer-from", processor.source(),
-             single->dump());
+        fail(ErrorCode::unsupported,
+             "{}: field 'single' is {}; llama.cpp can only put bos_token before and eos_token "
+             "behind the text; give a GGUF of the same model family with --tokenizer-from",
+             processor.source(), single->dump());
     }
     if (first) {
         added["bos"] = true;
@@ -105,7 +108,8 @@ AddedFlags added_by_post_processor(const JsonFields& tokenizer, const std::optio
         return added;
     }
     const JsonValue* list = outer->find("processors");
-    for (const JsonValue& json : list != nullptr && list->is_array() ? *list : JsonValue::array({outer->json()})) {
+    for (const JsonValue& json :
+         list != nullptr && list->is_array() ? *list : JsonValue::array({outer->json()})) {
         const JsonFields processor(outer->source(), json);
         const auto type = processor.string("type");
         if (type == "ByteLevel") {
@@ -114,8 +118,10 @@ AddedFlags added_by_post_processor(const JsonFields& tokenizer, const std::optio
         } else if (type == "TemplateProcessing") {
             read_template(processor, bos, eos, added);
         } else {
-            fail(ErrorCode::unsupported, "{}: type '{}' is not one spool converts; give a GGUF of the same model family "
-                 "with --tokenizer-from", processor.source(), type);
+            fail(ErrorCode::unsupported,
+                 "{}: type '{}' is not one spool converts; give a GGUF of the same model family "
+                 "with --tokenizer-from",
+                 processor.source(), type);
         }
     }
     return added;
@@ -172,8 +178,8 @@ std::vector<GgufPair> special_tokens(const std::filesystem::path& folder, const 
             }
         }
         if (id && *id >= vocab) {
-            fail(ErrorCode::bad_file, "{}: the {} token has id {}, but the vocabulary has {} tokens", folder.string(),
-                 role, *id, vocab);
+            fail(ErrorCode::bad_file, "{}: the {} token has id {}, but the vocabulary has {} tokens",
+                 folder.string(), role, *id, vocab);
         }
         if (id) {
             pairs.push_back({std::string(key), *id});
@@ -181,7 +187,8 @@ std::vector<GgufPair> special_tokens(const std::filesystem::path& folder, const 
     }
     AddedFlags added = added_by_post_processor(tokenizer, texts["bos"], texts["eos"]);
     for (const std::string role : {"bos", "eos", "sep"}) {
-        if (const auto flag = tokenizer_config ? tokenizer_config->optional_flag("add_" + role + "_token") : std::nullopt) {
+        if (const auto flag =
+                tokenizer_config ? tokenizer_config->optional_flag("add_" + role + "_token") : std::nullopt) {
             added.emplace(role, *flag);
         }
     }

@@ -31,22 +31,27 @@ void check_byte_level_bpe(const JsonFields& tokenizer, const JsonFields& model) 
     const auto type = model.optional_string("type").value_or("BPE");
     const auto decoder = tokenizer.optional_object("decoder");
     const auto decoder_type = decoder ? decoder->string("type") : "none";
-    if (type != "BPE" || model.optional_flag("byte_fallback").value_or(false) || decoder_type != "ByteLevel") {
-        fail(ErrorCode::unsupported, "{}: model '{}' with decoder '{}', expected byte-level BPE; give a GGUF of the same "
-             "model family with --tokenizer-from", tokenizer.source(), type, decoder_type);
+    if (type != "BPE" || model.optional_flag("byte_fallback").value_or(false) ||
+        decoder_type != "ByteLevel") {
+        fail(ErrorCode::unsupported,
+             "{}: model '{}' with decoder '{}', expected byte-level BPE; give a GGUF of the same "
+             "model family with --tokenizer-from",
+             tokenizer.source(), type, decoder_type);
     }
     for (const auto* field : {"continuing_subword_prefix", "end_of_word_suffix"}) {
         if (const auto value = model.optional_string(field); value && !value->empty()) {
-            fail(ErrorCode::unsupported, "{}: field '{}' is '{}', expected none; give a GGUF of the same model family "
-                 "with --tokenizer-from", model.source(), field, *value);
+            fail(ErrorCode::unsupported,
+                 "{}: field '{}' is '{}', expected none; give a GGUF of the same model family "
+                 "with --tokenizer-from",
+                 model.source(), field, *value);
         }
     }
 }
 
 void place(const JsonFields& source, Tokens& tokens, uint32_t id, Token token) {
     if (id >= tokens.size()) {
-        fail(ErrorCode::bad_file, "{}: token '{}' has id {}, but config.json's vocab_size is {}", source.source(),
-             token.text, id, tokens.size());
+        fail(ErrorCode::bad_file, "{}: token '{}' has id {}, but config.json's vocab_size is {}",
+             source.source(), token.text, id, tokens.size());
     }
     tokens[id] = std::move(token);
 }
@@ -84,8 +89,8 @@ Tokens read_tokens(const JsonFields& tokenizer, const JsonFields& model, uint32_
     const JsonFields map = model.object("vocab");
     for (const auto& [text, id] : map.json().items()) {
         if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab) {
-            fail(ErrorCode::bad_file, "{}: token '{}' has id {}, but config.json's vocab_size is {}", map.source(), text,
-                 id.dump(), vocab);
+            fail(ErrorCode::bad_file, "{}: token '{}' has id {}, but config.json's vocab_size is {}",
+                 map.source(), text, id.dump(), vocab);
         }
         tokens[id.get<size_t>()] = {.text = text, .type = normal};
     }
@@ -98,15 +103,16 @@ Tokens read_tokens(const JsonFields& tokenizer, const JsonFields& model, uint32_
     return tokens;
 }
 
-/// "a b", or ["a", "b"] as newer files write it. A space inside a part is written as byte-level BPE writes it.
+/// "a b", or ["a", "b"] as newer files write it. A space inside a part is written as byte-level BPE writes
+/// it.
 std::string merge_text(const JsonFields& model, const JsonValue& merge) {
     if (merge.is_string()) {
         return merge.get<std::string>();
     }
     const bool pair = merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
     if (!pair) {
-        fail(ErrorCode::bad_file, "{}: field 'merges' holds {}, expected \"a b\" or [\"a\", \"b\"]", model.source(),
-             merge.dump());
+        fail(ErrorCode::bad_file, "{}: field 'merges' holds {}, expected \"a b\" or [\"a\", \"b\"]",
+             model.source(), merge.dump());
     }
     constexpr std::string_view byte_level_space = "Ġ";
     return fmt::format("{} {}", replaced(merge[0].get<std::string>(), " ", byte_level_space),
@@ -144,8 +150,8 @@ void add_llama_keys(const std::filesystem::path& folder, uint32_t vocab, std::ve
 
 } // namespace
 
-std::vector<GgufPair> tokenizer_from_folder(const std::filesystem::path& folder, const std::string& architecture,
-                                            uint32_t vocab) {
+std::vector<GgufPair> tokenizer_from_folder(const std::filesystem::path& folder,
+                                            const std::string& architecture, uint32_t vocab) {
     const auto path = folder / "tokenizer.json";
     if (!std::filesystem::exists(path)) {
         fail(ErrorCode::not_found, "{}: missing; give a GGUF of the same model family with --tokenizer-from",
@@ -174,8 +180,10 @@ std::vector<GgufPair> tokenizer_from_folder(const std::filesystem::path& folder,
 
 std::vector<GgufPair> tokenizer_from_gguf(const GgufFile& model, uint32_t vocab) {
     if (const auto found = model.strings(tokens_key).size(); found != vocab) {
-        fail(ErrorCode::incompatible, "{}: its tokenizer has {} tokens, but the model to convert has a vocabulary of {}; "
-             "give a GGUF of the same model family", model.path().string(), found, vocab);
+        fail(ErrorCode::incompatible,
+             "{}: its tokenizer has {} tokens, but the model to convert has a vocabulary of {}; "
+             "give a GGUF of the same model family",
+             model.path().string(), found, vocab);
     }
     std::vector<GgufPair> pairs;
     for (const GgufPair& pair : model.pairs()) {

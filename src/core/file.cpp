@@ -63,8 +63,8 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path)
-    : path_(path), partial_(path.string() + ".partial-" + std::to_string(::getpid())) {
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    : path_(path), partial_(path.string() + ".partial-" + std::to_string(::getpid())),
+      descriptor_(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) {
         fail_errno(path, "create");
     }

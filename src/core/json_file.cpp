@@ -33,8 +33,8 @@ double as_number(const JsonFields& fields, std::string_view key, const JsonValue
 uint32_t as_u32(const JsonFields& fields, std::string_view key, const JsonValue& value) {
     const double number = as_number(fields, key, value);
     if (number < 0 || number > std::numeric_limits<uint32_t>::max() || number != std::floor(number)) {
-        fail(ErrorCode::bad_file, "{}: field '{}' is {}, expected a whole number from 0 to {}", fields.source(),
-             key, value.dump(), std::numeric_limits<uint32_t>::max());
+        fail(ErrorCode::bad_file, "{}: field '{}' is {}, expected a whole number from 0 to {}",
+             fields.source(), key, value.dump(), std::numeric_limits<uint32_t>::max());
     }
     return static_cast<uint32_t>(number);
 }
@@ -108,8 +108,8 @@ JsonFields read_json_file(const std::filesystem::path& path, size_t limit) {
     const MappedFile file(path);
     const auto bytes = file.bytes();
     if (bytes.size() > limit) {
-        fail(ErrorCode::bad_file, "{}: {} bytes, more than the {} a file of this kind can hold", path.string(),
-             bytes.size(), limit);
+        fail(ErrorCode::bad_file, "{}: {} bytes, more than the {} a file of this kind can hold",
+             path.string(), bytes.size(), limit);
     }
     try {
         const auto* begin = reinterpret_cast<const char*>(bytes.data());

@@ -12,15 +12,16 @@
 
 namespace spool {
 
-/// Keys sorted, so that a file with very many is read in n log n; Json (core/json.h) is for what spool writes.
+/// Keys sorted, so that a file with very many is read in n log n; Json (core/json.h) is for what spool
+/// writes.
 using JsonValue = nlohmann::json;
 
 /// One JSON object and where it came from. A field that is absent or null counts as missing; one of another
 /// type throws Error{bad_file}. Copies share the document.
 class JsonFields {
   public:
-    /// `source` names the object in messages: "config.json" or "config.json: rope_scaling". Throws Error{bad_file} if
-    /// `object` is none.
+    /// `source` names the object in messages: "config.json" or "config.json: rope_scaling". Throws
+    /// Error{bad_file} if `object` is none.
     JsonFields(std::string source, JsonValue object);
 
     const std::string& source() const { return source_; }
@@ -48,8 +49,8 @@ class JsonFields {
     std::shared_ptr<const JsonValue> object_; ///< owns the whole document, points to this object
 };
 
-/// Reads `path`, whose root must be an object. Throws Error{not_found|io|bad_file}; a syntax error carries its
-/// byte offset. Files above `limit` bytes are refused before they are read.
+/// Reads `path`, whose root must be an object. Throws Error{not_found|io|bad_file}; a syntax error carries
+/// its byte offset. Files above `limit` bytes are refused before they are read.
 JsonFields read_json_file(const std::filesystem::path& path, size_t limit = size_t{16} << 20);
 
 } // namespace spool

@@ -1,6 +1,7 @@
 #include "core/progress.h"
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -52,7 +53,7 @@ std::string format_duration(double seconds) {
     if (seconds < 1) {
         return fmt::format("{:.0f} ms", seconds * 1000);
     }
-    const auto whole = static_cast<long>(seconds + 0.5);
+    const auto whole = std::lround(seconds);
     if (whole < 60) {
         return fmt::format("{} s", whole);
     }

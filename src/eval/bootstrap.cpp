@@ -38,9 +38,9 @@ Interval bootstrap(size_t count, const std::function<double(std::span<const size
         interval.lo = interval.hi = interval.value;
         return interval;
     }
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     const auto percentile = [&](double share) {
-        return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+        return values[static_cast<size_t>(std::lround(share * static_cast<double>(values.size() - 1)))];
     };
     interval.lo = percentile(0.025);
     interval.hi = percentile(0.975);

@@ -1,9 +1,10 @@
 #include "eval/cross_entropy.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -23,37 +24,64 @@ std::vector<Token> concatenate(std::initializer_list<std::span<const Token>> par
 /// Scores one record after another in one pool.
 class Scorer {
   public:
-    Scorer(const Model& model, const Bundle* bundle, const PoolOptions& options, Layout refresh,
+    Scorer(const Model& model, const Bundle* bundle, const CrossEntropyOptions& options,
            const std::vector<Record>& records)
-        : bundle_(bundle), refresh_(refresh), records_(records),
-          pool_(model, bundle, sized_for(options, bundle, records)) {}
+        : refresh_(options.refresh), records_(records), pool_(model, bundle, sized_for(options.pool, bundle, records)) {
+        add("full", [this](const Record& r) { return read_all(r.prompt, past(r), r.target); });
+        add("window", [this](const Record& r) { return read_all(r.prompt, r.recent, r.target); });
+        add("stream", [this](const Record& r) { return stream(r, StrategyKind::window, nullptr); });
+        if (bundle != nullptr) {
+            add_memory_arms();
+        }
+        select(options.arms);
+    }
 
     ArmValues score(size_t index) {
-        const Record& record = records_[index];
-        const auto context = concatenate({record.distant, record.recent});
-        ArmValues arms;
-        arms["full"] = read_all(record.prompt, context, record.target);
-        arms["window"] = read_all(record.prompt, record.recent, record.target);
-        arms["stream"] = stream(record, StrategyKind::window, nullptr);
-        if (bundle_ == nullptr) {
-            return arms;
+        index_ = index;
+        ArmValues values;
+        for (const auto& [name, arm] : arms_) {
+            values[name] = arm(records_[index]);
         }
-        const size_t n_sp = pool_.pooler()->shape().n_sp;
-        const size_t larger = std::min(context.size(), record.recent.size() + n_sp);
-        arms["window_equal"] = read_all(record.prompt, std::span(context).last(larger), record.target);
-        arms["soft_prompt"] = with_memory(record, nullptr);
-        const std::vector<float> noise = noise_like(record, index);
-        arms["noise"] = with_memory(record, &noise);
-        const std::vector<float> other = pool_tokens(records_[(index + 1) % records_.size()].distant);
-        arms["other"] = with_memory(record, &other);
-        pool_.context().enable_adapter(false);
-        arms["full_base"] = read_all(record.prompt, context, record.target);
-        arms["window_base"] = read_all(record.prompt, record.recent, record.target);
-        pool_.context().enable_adapter(true);
-        return arms;
+        return values;
     }
 
   private:
+    using Arm = std::function<double(const Record&)>;
+
+    void add(const std::string& name, Arm arm) { arms_.emplace_back(name, std::move(arm)); }
+
+    void add_memory_arms() {
+        add("window_equal", [this](const Record& r) {
+            const auto all = past(r);
+            const size_t larger = r.recent.size() + pool_.pooler()->shape().n_sp;
+            return read_all(r.prompt, std::span(all).last(std::min(all.size(), larger)), r.target);
+        });
+        add("soft_prompt", [this](const Record& r) { return with_memory(r, nullptr); });
+        add("noise", [this](const Record& r) {
+            const std::vector<float> vectors = noise_like(r, index_);
+            return with_memory(r, &vectors);
+        });
+        add("other", [this](const Record& r) {
+            const std::vector<float> vectors = pool_tokens(records_[(index_ + 1) % records_.size()].distant);
+            return with_memory(r, &vectors);
+        });
+        add("full_base", [this](const Record& r) { return without_adapter(r.prompt, past(r), r.target); });
+        add("window_base", [this](const Record& r) { return without_adapter(r.prompt, r.recent, r.target); });
+    }
+
+    void select(const std::vector<std::string>& wanted) {
+        for (const auto& name : wanted) {
+            if (std::ranges::none_of(arms_, [&](const auto& arm) { return arm.first == name; })) {
+                fail(ErrorCode::invalid_argument, "there is no arm \"{}\" here (arms with memory need --bundle)", name);
+            }
+        }
+        if (!wanted.empty()) {
+            std::erase_if(arms_, [&](const auto& arm) { return std::ranges::find(wanted, arm.first) == wanted.end(); });
+        }
+    }
+
+    static std::vector<Token> past(const Record& record) { return concatenate({record.distant, record.recent}); }
+
     static PoolOptions sized_for(PoolOptions options, const Bundle* bundle, const std::vector<Record>& records) {
         size_t longest = 0;
         for (const Record& r : records) {
@@ -81,11 +109,12 @@ class Scorer {
         const auto tokens = concatenate({prompt, context, target});
         const size_t first = tokens.size() - target.size();
         double sum = 0;
-        session->read(tokens, [&](size_t index, std::span<const float> logits) {
-            if (index + 1 >= first && index + 1 < tokens.size()) {
-                sum += negative_log_likelihood(logits, tokens[index + 1]);
-            }
-        });
+        const LogitsVisitor visitor{first - 1, [&](size_t index, std::span<const float> logits) {
+                                        if (index + 1 < tokens.size()) {
+                                            sum += negative_log_likelihood(logits, tokens[index + 1]);
+                                        }
+                                    }};
+        session->read(tokens, &visitor);
         return sum / static_cast<double>(target.size());
     }
 
@@ -95,6 +124,14 @@ class Scorer {
         memory.full_length = pool_.memory().cells;
         memory.pin = static_cast<uint32_t>(prompt.size());
         return read_session(memory, prompt, context, target);
+    }
+
+    double without_adapter(std::span<const Token> prompt, std::span<const Token> context,
+                           std::span<const Token> target) {
+        pool_.context().enable_adapter(false);
+        const double value = read_all(prompt, context, target);
+        pool_.context().enable_adapter(true);
+        return value;
     }
 
     /// The record streamed with C = rw = |recent|; `vectors` replaces every soft prompt.
@@ -107,8 +144,7 @@ class Scorer {
         memory.chunk = memory.window;
         memory.max_distant = std::numeric_limits<int32_t>::max();
         pool_.replace_soft_prompt(vectors);
-        const auto context = concatenate({record.distant, record.recent});
-        const double value = read_session(memory, record.prompt, context, record.target);
+        const double value = read_session(memory, record.prompt, past(record), record.target);
         pool_.replace_soft_prompt(nullptr);
         return value;
     }
@@ -191,10 +227,11 @@ class Scorer {
         return vectors;
     }
 
-    const Bundle* bundle_;
     Layout refresh_;
     const std::vector<Record>& records_;
     SessionPool pool_;
+    std::vector<std::pair<std::string, Arm>> arms_;
+    size_t index_ = 0; ///< of the record being scored
 };
 
 double recovered_share(const std::map<std::string, std::vector<double>>& columns, std::span<const size_t> indices) {
@@ -211,7 +248,7 @@ Json interval_json(const Interval& interval, const char* value_name) {
 } // namespace
 
 double negative_log_likelihood(std::span<const float> logits, Token target) {
-    const float highest = *std::max_element(logits.begin(), logits.end());
+    const float highest = std::ranges::max(logits);
     double sum = 0;
     for (const float logit : logits) {
         sum += std::exp(static_cast<double>(logit - highest));
@@ -219,14 +256,13 @@ double negative_log_likelihood(std::span<const float> logits, Token target) {
     return std::log(sum) - static_cast<double>(logits[static_cast<size_t>(target)] - highest);
 }
 
-CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bundle, const PoolOptions& options,
-                                          Layout refresh, const std::vector<Record>& records,
-                                          const std::function<bool(size_t index, const ArmValues&)>& on_record) {
-    Scorer scorer(model, bundle, options, refresh, records);
+CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bundle,
+                                          const CrossEntropyOptions& options, const std::vector<Record>& records) {
+    Scorer scorer(model, bundle, options, records);
     CrossEntropyResult result;
     for (size_t i = 0; i < records.size(); ++i) {
         result.records.push_back(scorer.score(i));
-        if (on_record && !on_record(i, result.records.back())) {
+        if (options.on_record && !options.on_record(i, result.records.back())) {
             break;
         }
     }
@@ -240,7 +276,9 @@ CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bund
     for (const auto& [arm, values] : columns) {
         result.arms[arm] = bootstrap(count, [&](std::span<const size_t> drawn) { return mean_over(values, drawn); });
     }
-    if (bundle != nullptr) {
+    const std::array needed = {"full", "full_base", "window", "window_base", "soft_prompt"};
+    result.recovered.value = std::numeric_limits<double>::quiet_NaN();
+    if (std::ranges::all_of(needed, [&](const char* arm) { return columns.contains(arm); })) {
         result.recovered = bootstrap(count, [&](std::span<const size_t> drawn) { return recovered_share(columns, drawn); });
     }
     return result;
@@ -251,7 +289,7 @@ Json to_json(const CrossEntropyResult& result) {
     for (const auto& [arm, interval] : result.arms) {
         json[arm] = interval_json(interval, "mean");
     }
-    if (result.arms.contains("soft_prompt")) {
+    if (!std::isnan(result.recovered.value)) {
         json["recovered"] = interval_json(result.recovered, "value");
     }
     return json;

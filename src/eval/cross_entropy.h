@@ -26,20 +26,25 @@ namespace spool {
 /// Without a bundle only full, window and stream exist.
 using ArmValues = std::map<std::string, double>;
 
+struct CrossEntropyOptions {
+    PoolOptions pool; ///< threads, batch, cache types; the memory settings are each arm's own
+    Layout refresh = Layout::carry;
+    std::vector<std::string> arms; ///< only these; empty: all
+    /// After each record; returning false stops early, and what is there is summarised.
+    std::function<bool(size_t index, const ArmValues&)> on_record;
+};
+
 struct CrossEntropyResult {
     std::vector<ArmValues> records; ///< mean nats a target token, in the records' order
     std::map<std::string, Interval> arms;
     /// (CE_window - CE_soft_prompt) / (CE_window - CE_full), full and window each the lower of base and base +
-    /// adapter; NaN without a bundle.
+    /// adapter; NaN unless all five arms it needs were run.
     Interval recovered;
 };
 
-/// Runs all arms over all records, in one pool with the options given; `options.memory` is overridden as each arm
-/// needs. `on_record` is called after each record (progress, partial results); returning false stops early and
-/// summarises what is there. Throws Error{invalid_argument} if no record fits the model's context.
-CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bundle, const PoolOptions& options,
-                                          Layout refresh, const std::vector<Record>& records,
-                                          const std::function<bool(size_t index, const ArmValues&)>& on_record);
+/// Runs the arms over all records, in one pool. Throws Error{invalid_argument} for an arm there is not.
+CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bundle,
+                                          const CrossEntropyOptions& options, const std::vector<Record>& records);
 
 /// The shape of `spool eval ce --json`.
 Json to_json(const CrossEntropyResult& result);

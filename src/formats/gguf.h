@@ -91,8 +91,8 @@ using GgufSink = std::function<void(std::span<const std::byte>)>;
 /// Hands a tensor's bytes to the sink when the file is written: exactly as many as type and ne call for.
 using GgufProducer = std::function<void(const GgufSink&)>;
 
-/// Collects pairs and tensors, then writes the file atomically. Tensor data is referenced or produced on demand, not
-/// copied: what stands behind it must live until write() returns.
+/// Collects pairs and tensors, then writes the file atomically. Tensor data is referenced or produced on
+/// demand, not copied: what stands behind it must live until write() returns.
 class GgufWriter {
   public:
     /// Sets or replaces `key`.
@@ -101,8 +101,9 @@ class GgufWriter {
     void add(std::string name, ggml_type type, std::vector<int64_t> ne, std::span<const std::byte> data);
     /// The same for data that would not fit into memory whole.
     void add(std::string name, ggml_type type, std::vector<int64_t> ne, GgufProducer produce);
-    /// Version 3, alignment 32. `progress`, if any, is called after each piece with the bytes of tensor data written
-    /// and their total. Throws Error{io}, and what a producer throws; the file appears only when complete.
+    /// Version 3, alignment 32. `progress`, if any, is called after each piece with the bytes of tensor data
+    /// written and their total. Throws Error{io}, and what a producer throws; the file appears only when
+    /// complete.
     void write(const std::filesystem::path& path,
                const std::function<void(size_t written, size_t total)>& progress = {}) const;
 

@@ -1,13 +1,13 @@
-#include "formats/byte_reader.h"
-#include "formats/gguf.h"
-#include "formats/gguf_types.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <type_traits>
 
 #include <fmt/ranges.h>
+
+#include "formats/byte_reader.h"
+#include "formats/gguf.h"
+#include "formats/gguf_types.h"
 
 namespace spool {
 

@@ -49,7 +49,7 @@ class Meter {
 
   private:
     using Clock = std::chrono::steady_clock;
-    void record(const Compaction& compaction);
+    void record(const Compaction& done);
 
     SessionPool* pool_;
     Session* session_;

@@ -61,7 +61,7 @@ Model::Model(const ModelOptions& options) : path_(options.path) {
     params.n_gpu_layers = options.gpu_layers;
     params.load_mode = options.use_mmap ? LLAMA_LOAD_MODE_AUTO : LLAMA_LOAD_MODE_NONE;
     struct Progress {
-        const std::function<bool(float)>* callback;
+        const std::function<bool(float)>* callback = nullptr;
         bool cancelled = false;
     } progress{&options.on_progress};
     if (options.on_progress) {

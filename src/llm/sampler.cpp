@@ -19,7 +19,7 @@ void check_range(bool valid, const char* name, float value, const char* expected
 }
 
 void check(const SamplerOptions& o) {
-    check_range(o.temperature == o.temperature, "temperature", o.temperature, "a number");
+    check_range(!std::isnan(o.temperature), "temperature", o.temperature, "a number");
     check_range(o.top_p > 0 && o.top_p <= 1, "top-p", o.top_p, "0 < p <= 1");
     check_range(o.min_p >= 0 && o.min_p <= 1, "min-p", o.min_p, "0 <= p <= 1");
     check_range(o.repeat_penalty > 0, "repeat-penalty", o.repeat_penalty, "more than 0 (1 is off)");
@@ -77,6 +77,7 @@ Sampler::Handle Sampler::make_chain(uint32_t seed) const {
     }
     if (o.dry_multiplier > 0.0F && o.dry_penalty_last_n != 0) {
         std::vector<const char*> breakers;
+        breakers.reserve(o.dry_sequence_breakers.size());
         for (const auto& breaker : o.dry_sequence_breakers) {
             breakers.push_back(breaker.c_str());
         }

@@ -1,18 +1,16 @@
 #include "pooler/dense.h"
 
-#include "pooler/multiply.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <span>
 
+#include "pooler/multiply.h"
+
 namespace spool::pooler {
 namespace {
 
-const float* floats(const Lanes* lanes) {
-    return reinterpret_cast<const float*>(lanes);
-}
+const float* floats(const Lanes* lanes) { return reinterpret_cast<const float*>(lanes); }
 
 /// Softmax over `rows` consecutive Lanes, of factor * value.
 void softmax(Lanes* values, size_t rows, float factor) {
@@ -34,11 +32,11 @@ void softmax(Lanes* values, size_t rows, float factor) {
 /// The mean of term(value), summed in blocks so that little is lost in float32.
 template <typename Term>
 Lanes average(std::span<const Lanes> values, Term term) {
-    constexpr size_t kBlock = 32;
+    constexpr size_t block_terms = 32;
     Lanes total = Lanes::all(0.0F);
-    for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    for (size_t begin = 0; begin < values.size(); begin += block_terms) {
         Lanes block = Lanes::all(0.0F);
-        for (const Lanes& value : values.subspan(begin, std::min(kBlock, values.size() - begin))) {
+        for (const Lanes& value : values.subspan(begin, std::min(block_terms, values.size() - begin))) {
             block = block + term(value);
         }
         total = total + block;
@@ -49,10 +47,10 @@ Lanes average(std::span<const Lanes> values, Term term) {
 } // namespace
 
 void dense(Team& team, const Linear& linear, const Panels& in, Panels& out, bool accumulate) {
-    const size_t tasks = (linear.rows + kTaskRows - 1) / kTaskRows;
+    const size_t tasks = (linear.rows + task_rows - 1) / task_rows;
     team.run(tasks, [&](size_t task) {
-        const size_t first = task * kTaskRows;
-        const size_t rows = std::min(kTaskRows, linear.rows - first);
+        const size_t first = task * task_rows;
+        const size_t rows = std::min(task_rows, linear.rows - first);
         multiply({.a = {.data = linear.weight + first * linear.depth, .row_stride = linear.depth},
                   .rows = rows,
                   .depth = linear.depth,
@@ -71,12 +69,12 @@ void dense(Team& team, const Linear& linear, const Panels& in, Panels& out, bool
 }
 
 void layer_norm(const Norm& norm, const Panels& in, Panels& out) {
-    constexpr float kEpsilon = 1e-5F;
+    constexpr float epsilon = 1e-5F;
     for (size_t panel = 0; panel < in.count; ++panel) {
         const std::span values(in[panel], in.features);
         const Lanes mean = average(values, [](const Lanes& x) { return x; });
         const Lanes variance = average(values, [&](const Lanes& x) { return (x - mean) * (x - mean); });
-        const Lanes scale = Lanes::all(1.0F) / sqrt(variance + kEpsilon);
+        const Lanes scale = Lanes::all(1.0F) / sqrt(variance + epsilon);
         for (size_t i = 0; i < in.features; ++i) {
             out[panel][i] = (in[panel][i] - mean) * scale * norm.gain[i] + norm.bias[i];
         }
@@ -84,13 +82,13 @@ void layer_norm(const Norm& norm, const Panels& in, Panels& out) {
 }
 
 void gelu(Team& team, Panels& values) {
-    constexpr size_t kTaskValues = 128;
-    const size_t tasks = (values.data.size() + kTaskValues - 1) / kTaskValues;
+    constexpr size_t task_values = 128;
+    const size_t tasks = (values.data.size() + task_values - 1) / task_values;
     team.run(tasks, [&](size_t task) {
-        const size_t end = std::min(values.data.size(), (task + 1) * kTaskValues);
-        for (size_t i = task * kTaskValues; i < end; ++i) {
+        const size_t end = std::min(values.data.size(), (task + 1) * task_values);
+        for (size_t i = task * task_values; i < end; ++i) {
             Lanes& value = values.data[i];
-            for (size_t lane = 0; lane < kLanes; ++lane) {
+            for (size_t lane = 0; lane < lane_count; ++lane) {
                 const float x = value[lane];
                 value.set(lane, x * 0.5F * (1.0F + std::erf(x * (std::numbers::sqrt2_v<float> / 2.0F))));
             }
@@ -107,11 +105,11 @@ void self_attention(Team& team, const Panels& qkv, size_t queries, size_t heads,
         const size_t feature = head * width;
         Lanes* const weights = scores[head * qkv.count];
         for (size_t panel = 0; panel < qkv.count; ++panel) {
-            const size_t first = panel * kLanes;
+            const size_t first = panel * lane_count;
             multiply({.a = {.data = floats(qkv[panel] + hidden + feature),
                             .row_stride = 1,
-                            .depth_stride = kLanes},
-                      .rows = std::min(kLanes, queries - first),
+                            .depth_stride = lane_count},
+                      .rows = std::min(lane_count, queries - first),
                       .depth = width,
                       .panels = qkv.count,
                       .b = qkv[0] + feature,
@@ -123,10 +121,10 @@ void self_attention(Team& team, const Panels& qkv, size_t queries, size_t heads,
             softmax(weights + panel * scores.features, queries, factor);
         }
         for (size_t panel = 0; panel < qkv.count; ++panel) {
-            const size_t first = panel * kLanes;
-            multiply({.a = {.data = floats(qkv[panel] + 2 * hidden + feature), .row_stride = kLanes},
+            const size_t first = panel * lane_count;
+            multiply({.a = {.data = floats(qkv[panel] + 2 * hidden + feature), .row_stride = lane_count},
                       .rows = width,
-                      .depth = std::min(kLanes, queries - first),
+                      .depth = std::min(lane_count, queries - first),
                       .panels = qkv.count,
                       .b = weights + first,
                       .b_stride = scores.features,

@@ -1,18 +1,16 @@
 // The parts of the pooler that see only its queries: linear layers, layer norm, GELU, self-attention.
 #pragma once
 
-#include "pooler/lanes.h"
-#include "pooler/team.h"
-
 #include <cstddef>
 #include <vector>
+
+#include "pooler/lanes.h"
+#include "pooler/team.h"
 
 namespace spool::pooler {
 
 /// Panels that hold `queries` queries.
-constexpr size_t panels_for(size_t queries) {
-    return (queries + kLanes - 1) / kLanes;
-}
+constexpr size_t panels_for(size_t queries) { return (queries + lane_count - 1) / lane_count; }
 
 /// The activations of all queries: [panels][features] Lanes; query i is lane i % 16 of panel i / 16. Lanes
 /// beyond the last query hold finite numbers nobody reads.
@@ -42,7 +40,7 @@ struct Norm {
 };
 
 /// Rows of a weight matrix that one task of a team multiplies.
-constexpr size_t kTaskRows = 96;
+constexpr size_t task_rows = 96;
 
 /// out = weight in + bias, or out += weight in + bias.
 void dense(Team& team, const Linear& linear, const Panels& in, Panels& out, bool accumulate = false);

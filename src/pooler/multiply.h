@@ -1,9 +1,9 @@
 // The one matrix product of the pooler: a matrix times panels of queries.
 #pragma once
 
-#include "pooler/lanes.h"
-
 #include <cstddef>
+
+#include "pooler/lanes.h"
 
 namespace spool::pooler {
 

@@ -1,26 +1,26 @@
 #include "pooler/past.h"
 
-#include "core/error.h"
-#include "pooler/lanes.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
 
+#include "core/error.h"
+#include "pooler/lanes.h"
+
 namespace spool::pooler {
 namespace {
 
-constexpr size_t kStagingRows = 16;
-constexpr double kEpsilon = 1e-5; // PyTorch's LayerNorm
+constexpr size_t staging_rows = 16;
+constexpr double epsilon = 1e-5; // PyTorch's LayerNorm
 
-/// The sum of term(value), in kLanes running sums that are joined at the end.
+/// The sum of term(value), in lane_count running sums that are joined at the end.
 template <typename Term>
 double lane_sum(std::span<const float> values, Term term) {
-    std::array<float, kLanes> sums{};
-    const size_t full = values.size() / kLanes * kLanes;
-    for (size_t i = 0; i < full; i += kLanes) {
-        for (size_t lane = 0; lane < kLanes; ++lane) {
+    std::array<float, lane_count> sums{};
+    const size_t full = values.size() / lane_count * lane_count;
+    for (size_t i = 0; i < full; i += lane_count) {
+        for (size_t lane = 0; lane < lane_count; ++lane) {
             sums[lane] += term(values[i + lane]);
         }
     }
@@ -39,7 +39,7 @@ bool normalise(std::span<const float> from, float* to) {
     const auto size = static_cast<double>(from.size());
     const auto mean = static_cast<float>(lane_sum(from, [](float x) { return x; }) / size);
     const double variance = lane_sum(from, [mean](float x) { return (x - mean) * (x - mean); }) / size;
-    const auto scale = static_cast<float>(1.0 / std::sqrt(variance + kEpsilon));
+    const auto scale = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
     for (size_t i = 0; i < from.size(); ++i) {
         to[i] = (from[i] - mean) * scale;
     }
@@ -50,14 +50,14 @@ bool normalise(std::span<const float> from, float* to) {
 
 PastTile make_tile(size_t hidden) {
     // An odd number of cache lines from row to row: a column of the tile then spreads over all cache sets.
-    const size_t lines = (hidden + kLanes - 1) / kLanes | 1U;
+    const size_t lines = (hidden + lane_count - 1) / lane_count | 1U;
     PastTile tile;
-    tile.stride = lines * kLanes;
-    tile.rows.resize(kTileTokens * tile.stride);
+    tile.stride = lines * lane_count;
+    tile.rows.resize(tile_tokens * tile.stride);
     return tile;
 }
 
-Past::Past(size_t hidden) : hidden_(hidden), position_(hidden), staging_(kStagingRows * hidden) {}
+Past::Past(size_t hidden) : hidden_(hidden), position_(hidden), staging_(staging_rows * hidden) {}
 
 void Past::open(size_t length, const PastRows& rows) {
     length_ = length;
@@ -65,11 +65,11 @@ void Past::open(size_t length, const PastRows& rows) {
 }
 
 void Past::read(size_t index, PastTile& tile) {
-    tile.first = index * kTileTokens;
-    tile.count = std::min(kTileTokens, length_ - tile.first);
+    tile.first = index * tile_tokens;
+    tile.count = std::min(tile_tokens, length_ - tile.first);
     position_.seek(tile.first);
-    for (size_t begin = 0; begin < tile.count; begin += kStagingRows) {
-        const size_t count = std::min(kStagingRows, tile.count - begin);
+    for (size_t begin = 0; begin < tile.count; begin += staging_rows) {
+        const size_t count = std::min(staging_rows, tile.count - begin);
         (*rows_)(tile.first + begin, count, staging_.data());
         position_.add_next(staging_.data(), count);
         for (size_t i = 0; i < count; ++i) {

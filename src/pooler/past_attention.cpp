@@ -1,23 +1,23 @@
 #include "pooler/past_attention.h"
 
-#include "pooler/multiply.h"
-
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <utility>
 
+#include "pooler/multiply.h"
+
 namespace spool::pooler {
 namespace {
 
-constexpr size_t kKeptTiles = (4096 + kTileTokens - 1) / kTileTokens;
+constexpr size_t kept_tiles = (4096 + tile_tokens - 1) / tile_tokens;
 
 } // namespace
 
 PastAttention::PastAttention(const PoolerShape& shape)
     : heads_(shape.heads), queries_(shape.n_sp), panels_(heads_ * panels_for(queries_)),
-      current_(make_tile(shape.hidden)), next_(current_), weights_((kKeptTiles + 1) * panels_, kTileTokens),
-      tile_top_(kKeptTiles + 1, panels_), top_(panels_), total_(panels_), share_(panels_) {}
+      current_(make_tile(shape.hidden)), next_(current_), weights_((kept_tiles + 1) * panels_, tile_tokens),
+      tile_top_(kept_tiles + 1, panels_), top_(panels_), total_(panels_), share_(panels_) {}
 
 size_t PastAttention::scratch_bytes() const {
     return 2 * current_.rows.size() * sizeof(float) + weights_.bytes() + tile_top_.bytes() +
@@ -32,12 +32,12 @@ void PastAttention::run(Team& team, Past& past, const Panels& queries, Panels& c
     team.run(panels_, [&](size_t panel) { finish(panel, context); });
 
     const auto tokens = [&](size_t tile) {
-        const size_t first = tile * kTileTokens;
-        return mass.subspan(first, std::min(kTileTokens, mass.size() - first));
+        const size_t first = tile * tile_tokens;
+        return mass.subspan(first, std::min(tile_tokens, mass.size() - first));
     };
-    team.run(std::min(past.tiles(), kKeptTiles), [&](size_t tile) { add_mass(tile, tokens(tile)); });
+    team.run(std::min(past.tiles(), kept_tiles), [&](size_t tile) { add_mass(tile, tokens(tile)); });
     for_each_tile(
-        team, past, kKeptTiles, [&](size_t panel, size_t slot) { score_again(queries, panel, slot); },
+        team, past, kept_tiles, [&](size_t panel, size_t slot) { score_again(queries, panel, slot); },
         [&](size_t tile, size_t slot) { add_mass(slot, tokens(tile)); });
 }
 
@@ -47,7 +47,7 @@ void PastAttention::for_each_tile(Team& team, Past& past, size_t first, Work wor
         past.read(first, current_);
     }
     for (size_t tile = first; tile < past.tiles(); ++tile) {
-        const size_t slot = std::min(tile, kKeptTiles);
+        const size_t slot = std::min(tile, kept_tiles);
         const auto read_next = [&] {
             if (tile + 1 < past.tiles()) {
                 past.read(tile + 1, next_);
@@ -107,8 +107,8 @@ void PastAttention::finish(size_t panel, Panels& context) {
         context[panel][i] = context[panel][i] * scale;
     }
     share_[panel] = scale * (1.0F / static_cast<float>(heads_));
-    const size_t first_query = panel % panels_for(queries_) * kLanes;
-    for (size_t lane = 0; lane < kLanes; ++lane) {
+    const size_t first_query = panel % panels_for(queries_) * lane_count;
+    for (size_t lane = 0; lane < lane_count; ++lane) {
         if (first_query + lane >= queries_) {
             share_[panel].set(lane, 0.0F);
         }
@@ -124,8 +124,7 @@ void PastAttention::score_again(const Panels& queries, size_t panel, size_t slot
 }
 
 void PastAttention::add_mass(size_t slot, std::span<float> mass) const {
-    std::array<Lanes, kTileTokens> tokens;
-    tokens.fill(Lanes::all(0.0F));
+    std::array<Lanes, tile_tokens> tokens{};
     for (size_t panel = 0; panel < panels_; ++panel) {
         const Lanes* const weights = weights_[slot * panels_ + panel];
         const Lanes scale = exp_nonpositive(tile_top_[slot][panel] - top_[panel]) * share_[panel];

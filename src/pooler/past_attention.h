@@ -1,14 +1,14 @@
 // Softmax attention over the past, tile by tile, and the mass it leaves on every token.
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <vector>
+
 #include "pooler/dense.h"
 #include "pooler/past.h"
 #include "pooler/team.h"
 #include "pooler/weights.h"
-
-#include <cstddef>
-#include <span>
-#include <vector>
 
 namespace spool::pooler {
 
@@ -41,7 +41,7 @@ class PastAttention {
     PastTile current_;
     PastTile next_;
     /// A slot for each tile whose probabilities are kept, and one in which all later tiles take turns.
-    Panels weights_;           ///< [slots * panels] of kTileTokens: exp(score - tile_top)
+    Panels weights_;           ///< [slots * panels] of tile_tokens: exp(score - tile_top)
     Panels tile_top_;          ///< [slots] of panels: the maximum when the slot was filled
     std::vector<Lanes> top_;   ///< [panels]: the maximum so far
     std::vector<Lanes> total_; ///< [panels]: the sum of exp(score - top) so far

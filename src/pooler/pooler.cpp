@@ -1,17 +1,17 @@
 #include "pooler/pooler.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <utility>
+
 #include "core/error.h"
 #include "pooler/dense.h"
 #include "pooler/multiply.h"
 #include "pooler/past.h"
 #include "pooler/past_attention.h"
 #include "pooler/team.h"
-
-#include <algorithm>
-#include <cmath>
-#include <span>
-#include <string>
-#include <utility>
 
 namespace spool {
 
@@ -107,7 +107,7 @@ Pooler::Network::Network(PoolerWeights weights, int threads)
     : weights_(std::move(weights)), team_(std::make_unique<Team>(threads)), panels_(panels_for(shape().n_sp)),
       past_(shape().hidden), past_attention_(shape()), queries_(panels_, shape().hidden),
       normed_(panels_, shape().hidden), wide_(panels_, 3 * size_t{shape().hidden}),
-      attended_(panels_, shape().hidden), scores_(shape().heads * panels_, panels_ * kLanes),
+      attended_(panels_, shape().hidden), scores_(shape().heads * panels_, panels_ * lane_count),
       absorbed_(shape().heads * panels_, shape().hidden), context_(shape().heads * panels_, shape().hidden),
       inner_(panels_, shape().ffn) {
     for (uint32_t i = 0; i < shape().layers; ++i) {
@@ -172,7 +172,7 @@ PoolResult Pooler::Network::pool(size_t past_length, const PastRows& rows) {
     const std::vector<float>& query = tensor("query");
     for (size_t i = 0; i < query.size(); ++i) {
         const size_t token = i / shape().hidden;
-        queries_[token / kLanes][i % shape().hidden].set(token % kLanes, query[i]);
+        queries_[token / lane_count][i % shape().hidden].set(token % lane_count, query[i]);
     }
     PoolResult result;
     result.mass.resize(past_length);
@@ -191,12 +191,12 @@ void Pooler::Network::cross_attention(const Layer& layer, std::span<float> mass)
     layer_norm(layer.lnq1, queries_, normed_);
     dense(*team_, layer.cross_q, normed_, attended_);
 
-    const size_t key_blocks = (hidden + kTaskRows - 1) / kTaskRows;
+    const size_t key_blocks = (hidden + task_rows - 1) / task_rows;
     team_->run(shape().heads * key_blocks, [&](size_t task) {
         const size_t head = task / key_blocks;
-        const size_t first = task % key_blocks * kTaskRows;
+        const size_t first = task % key_blocks * task_rows;
         multiply({.a = {.data = layer.cross_k + (head * hidden + first) * width, .row_stride = width},
-                  .rows = std::min(kTaskRows, hidden - first),
+                  .rows = std::min(task_rows, hidden - first),
                   .depth = width,
                   .panels = panels_,
                   .b = attended_[0] + head * width,
@@ -207,12 +207,12 @@ void Pooler::Network::cross_attention(const Layer& layer, std::span<float> mass)
 
     past_attention_.run(*team_, past_, absorbed_, context_, mass);
 
-    const size_t value_blocks = (width + kTaskRows - 1) / kTaskRows;
+    const size_t value_blocks = (width + task_rows - 1) / task_rows;
     team_->run(shape().heads * value_blocks, [&](size_t task) {
         const size_t head = task / value_blocks;
-        const size_t first = task % value_blocks * kTaskRows;
+        const size_t first = task % value_blocks * task_rows;
         const size_t row = head * width + first;
-        const size_t rows = std::min(kTaskRows, width - first);
+        const size_t rows = std::min(task_rows, width - first);
         multiply({.a = {.data = layer.cross_v.weight + row * hidden, .row_stride = hidden},
                   .rows = rows,
                   .depth = hidden,
@@ -248,8 +248,8 @@ std::vector<float> Pooler::Network::soft_prompt() {
     layer_norm(ln_out_, queries_, normed_);
     std::vector<float> result(size_t{shape().n_sp} * shape().hidden);
     for (size_t token = 0; token < shape().n_sp; ++token) {
-        const Lanes* const features = normed_[token / kLanes];
-        const size_t lane = token % kLanes;
+        const Lanes* const features = normed_[token / lane_count];
+        const size_t lane = token % lane_count;
         double square = 0.0;
         for (size_t i = 0; i < shape().hidden; ++i) {
             square += static_cast<double>(features[i][lane]) * static_cast<double>(features[i][lane]);
@@ -278,15 +278,9 @@ Pooler::~Pooler() = default;
 Pooler::Pooler(Pooler&&) noexcept = default;
 Pooler& Pooler::operator=(Pooler&&) noexcept = default;
 
-const PoolerShape& Pooler::shape() const {
-    return network_->shape();
-}
-size_t Pooler::scratch_bytes() const {
-    return network_->scratch_bytes();
-}
-void Pooler::set_threads(int threads) {
-    network_->set_threads(threads);
-}
+const PoolerShape& Pooler::shape() const { return network_->shape(); }
+size_t Pooler::scratch_bytes() const { return network_->scratch_bytes(); }
+void Pooler::set_threads(int threads) { network_->set_threads(threads); }
 PoolResult Pooler::pool(size_t past_length, const PastRows& rows) {
     return network_->pool(past_length, rows);
 }

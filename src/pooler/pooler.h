@@ -16,12 +16,12 @@
 // Cost at H=1536 and 4,096 tokens: 19.3 GFLOP over the past and 4.8 GFLOP for the projections of the queries.
 #pragma once
 
-#include "pooler/weights.h"
-
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
+
+#include "pooler/weights.h"
 
 namespace spool {
 

@@ -8,16 +8,16 @@ namespace spool::pooler {
 
 PositionEncoding::PositionEncoding(size_t hidden) : hidden_(hidden) {
     const size_t pairs = (hidden + 1) / 2;
-    waves_.resize((pairs + kPairs - 1) / kPairs);
+    waves_.resize((pairs + wave_pairs - 1) / wave_pairs);
     const auto slope = static_cast<float>(-std::log(10000.0) / static_cast<double>(hidden));
     for (size_t k = 0; k < pairs; ++k) {
         const float exponent = static_cast<float>(2 * k) * slope;
         const double frequency = static_cast<float>(std::exp(static_cast<double>(exponent)));
-        Waves& waves = waves_[k / kPairs];
-        waves.frequency[k % kPairs] = frequency;
-        waves.sin_step[k % kPairs] = std::sin(frequency);
-        waves.cos_step[k % kPairs] = std::cos(frequency);
-        waves.cos[k % kPairs] = 1.0;
+        Waves& waves = waves_[k / wave_pairs];
+        waves.frequency[k % wave_pairs] = frequency;
+        waves.sin_step[k % wave_pairs] = std::sin(frequency);
+        waves.cos_step[k % wave_pairs] = std::cos(frequency);
+        waves.cos[k % wave_pairs] = 1.0;
     }
 }
 
@@ -27,7 +27,7 @@ void PositionEncoding::seek(size_t position) {
     }
     position_ = position;
     for (Waves& waves : waves_) {
-        for (size_t k = 0; k < kPairs; ++k) {
+        for (size_t k = 0; k < wave_pairs; ++k) {
             const double angle = static_cast<double>(position) * waves.frequency[k];
             waves.sin[k] = std::sin(angle);
             waves.cos[k] = std::cos(angle);
@@ -36,10 +36,10 @@ void PositionEncoding::seek(size_t position) {
 }
 
 void PositionEncoding::add_next(float* rows, size_t count) {
-    using Floats [[gnu::vector_size(kPairs * sizeof(float))]] = float;
-    for (size_t column = 0; column < hidden_; column += 2 * kPairs) {
-        Waves& waves = waves_[column / (2 * kPairs)];
-        const size_t columns = std::min(2 * kPairs, hidden_ - column);
+    using Floats [[gnu::vector_size(wave_pairs * sizeof(float))]] = float;
+    for (size_t column = 0; column < hidden_; column += 2 * wave_pairs) {
+        Waves& waves = waves_[column / (2 * wave_pairs)];
+        const size_t columns = std::min(2 * wave_pairs, hidden_ - column);
         Doubles s = waves.sin;
         Doubles c = waves.cos;
         for (size_t i = 0; i < count; ++i) {
@@ -53,8 +53,8 @@ void PositionEncoding::add_next(float* rows, size_t count) {
             c = c * waves.cos_step - s * waves.sin_step;
             s = turned;
 
-            std::array<float, 2 * kPairs> encoding;
-            for (size_t k = 0; k < kPairs; ++k) {
+            std::array<float, 2 * wave_pairs> encoding{};
+            for (size_t k = 0; k < wave_pairs; ++k) {
                 encoding[2 * k] = sine[k];
                 encoding[2 * k + 1] = cosine[k];
             }

@@ -23,10 +23,10 @@ class PositionEncoding {
     void add_next(float* rows, size_t count);
 
   private:
-    static constexpr size_t kPairs = 4;
-    using Doubles [[gnu::vector_size(kPairs * sizeof(double))]] = double;
+    static constexpr size_t wave_pairs = 4;
+    using Doubles [[gnu::vector_size(wave_pairs * sizeof(double))]] = double;
 
-    /// kPairs consecutive column pairs.
+    /// wave_pairs consecutive column pairs.
     struct Waves {
         Doubles frequency{};
         Doubles sin_step{}, cos_step{}; ///< of one frequency

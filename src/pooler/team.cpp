@@ -10,7 +10,7 @@ Team::Team(int threads) {
 
 Team::~Team() {
     {
-        const std::lock_guard lock(mutex_);
+        const std::scoped_lock lock(mutex_);
         stop_ = true;
     }
     begin_.notify_all();
@@ -21,7 +21,7 @@ Team::~Team() {
 
 void Team::run(size_t count, const std::function<void(size_t)>& task, const std::function<void()>& own) {
     {
-        const std::lock_guard lock(mutex_);
+        const std::scoped_lock lock(mutex_);
         task_ = &task;
         count_ = count;
         next_ = 0;
@@ -74,7 +74,7 @@ void Team::take_tasks() noexcept {
 }
 
 void Team::keep_exception() noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     if (exception_ == nullptr) {
         exception_ = std::current_exception();
     }

@@ -1,19 +1,19 @@
 #include "pooler/weights.h"
 
-#include "core/error.h"
-#include "formats/gguf.h"
-#include "formats/tensor.h"
-
 #include <algorithm>
 #include <bit>
 #include <span>
 
+#include "core/error.h"
+#include "formats/gguf.h"
+#include "formats/tensor.h"
+
 namespace spool {
 namespace {
 
-constexpr const char* kArchitecture = "spool-pooler";
-constexpr uint32_t kVersion = 1;
-constexpr const char* kSource = "embedding";
+constexpr const char* architecture = "spool-pooler";
+constexpr uint32_t format_version = 1;
+constexpr const char* embedding_source = "embedding";
 
 /// Far above any pooler that makes sense, and low enough that no product of two overflows.
 struct Limit {
@@ -21,14 +21,14 @@ struct Limit {
     uint32_t PoolerShape::* field;
     uint32_t most;
 };
-constexpr Limit kLimits[] = {{"hidden", &PoolerShape::hidden, 1U << 16U},
-                             {"n_sp", &PoolerShape::n_sp, 1U << 12U},
-                             {"heads", &PoolerShape::heads, 1U << 10U},
-                             {"layers", &PoolerShape::layers, 1U << 8U},
-                             {"ffn", &PoolerShape::ffn, 1U << 18U}};
+constexpr Limit limits[] = {{"hidden", &PoolerShape::hidden, 1U << 16U},
+                            {"n_sp", &PoolerShape::n_sp, 1U << 12U},
+                            {"heads", &PoolerShape::heads, 1U << 10U},
+                            {"layers", &PoolerShape::layers, 1U << 8U},
+                            {"ffn", &PoolerShape::ffn, 1U << 18U}};
 
 void check_shape(const PoolerShape& shape, const std::string& source) {
-    for (const Limit& limit : kLimits) {
+    for (const Limit& limit : limits) {
         const uint32_t value = shape.*limit.field;
         if (value == 0 || value > limit.most) {
             fail(ErrorCode::bad_file, "{}: the pooler's {} is {}, expected 1 to {}", source, limit.name,
@@ -51,16 +51,16 @@ size_t elements(std::span<const int64_t> shape) {
 
 /// Infinities and NaN are the floats whose exponent bits are all ones; an integer maximum finds them fast.
 void check_finite(std::span<const float> values, const std::string& name, const std::string& source) {
-    constexpr uint32_t kInfinity = 0x7F800000U;
+    constexpr uint32_t infinity = 0x7F800000U;
     const auto magnitude = [](float value) { return std::bit_cast<uint32_t>(value) & 0x7FFFFFFFU; };
     uint32_t largest = 0;
     for (const float value : values) {
         largest = std::max(largest, magnitude(value));
     }
-    if (largest < kInfinity) {
+    if (largest < infinity) {
         return;
     }
-    const auto bad = std::ranges::find_if(values, [&](float value) { return magnitude(value) >= kInfinity; });
+    const auto bad = std::ranges::find_if(values, [&](float value) { return magnitude(value) >= infinity; });
     fail(ErrorCode::bad_file, "{}: tensor '{}' holds {} at element {}, expected finite numbers", source, name,
          *bad, bad - values.begin());
 }
@@ -97,9 +97,7 @@ void expect(const GgufFile& file, const char* key, const std::string& found, con
 
 } // namespace
 
-std::string_view to_string(Layout layout) {
-    return layout == Layout::rebuild ? "rebuild" : "carry";
-}
+std::string_view to_string(Layout layout) { return layout == Layout::rebuild ? "rebuild" : "carry"; }
 
 Layout layout_from_string(std::string_view text) {
     for (const Layout layout : {Layout::rebuild, Layout::carry}) {
@@ -163,17 +161,17 @@ void check(const PoolerWeights& weights, const std::string& source) {
 PoolerFile read_pooler(const std::filesystem::path& path) {
     const GgufFile file(path);
     const std::string source = path.string();
-    expect(file, "general.architecture", file.string("general.architecture"), kArchitecture);
-    if (const uint32_t version = file.u32("spool.version"); version != kVersion) {
+    expect(file, "general.architecture", file.string("general.architecture"), architecture);
+    if (const uint32_t version = file.u32("spool.version"); version != format_version) {
         fail(ErrorCode::bad_file,
              "{}: key 'spool.version' is {}, expected {}; convert the pooler again or use the "
              "release of spool that wrote it",
-             source, version, kVersion);
+             source, version, format_version);
     }
-    expect(file, "spool.pooler.source", file.string("spool.pooler.source"), kSource);
+    expect(file, "spool.pooler.source", file.string("spool.pooler.source"), embedding_source);
 
     PoolerFile pooler;
-    for (const Limit& limit : kLimits) {
+    for (const Limit& limit : limits) {
         pooler.weights.shape.*limit.field = file.u32(fmt::format("spool.pooler.{}", limit.name));
     }
     check_shape(pooler.weights.shape, source);
@@ -215,13 +213,13 @@ void write_pooler(const std::filesystem::path& path, const PoolerFile& pooler, g
     check(pooler.weights, path.string());
 
     GgufWriter writer;
-    writer.set("general.architecture", std::string(kArchitecture));
-    writer.set("spool.version", kVersion);
-    for (const Limit& limit : kLimits) {
+    writer.set("general.architecture", std::string(architecture));
+    writer.set("spool.version", format_version);
+    for (const Limit& limit : limits) {
         writer.set(fmt::format("spool.pooler.{}", limit.name), pooler.weights.shape.*limit.field);
     }
     writer.set("spool.pooler.out_scale", pooler.weights.out_scale);
-    writer.set("spool.pooler.source", std::string(kSource));
+    writer.set("spool.pooler.source", std::string(embedding_source));
     for (const auto& [key, text] :
          {std::pair("architecture", pooler.base.architecture), std::pair("name", pooler.base.name),
           std::pair("vocab_sha256", pooler.base.vocab_sha256)}) {

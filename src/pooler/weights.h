@@ -1,8 +1,6 @@
 // AttnPoolSP's weights and the file that holds them, pooler.gguf (docs/formats.md).
 #pragma once
 
-#include "formats/model_identity.h"
-
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,6 +9,8 @@
 #include <vector>
 
 #include <ggml.h>
+
+#include "formats/model_identity.h"
 
 namespace spool {
 

@@ -1,7 +1,6 @@
-#include "context/bundle.h"
-
 #include <gtest/gtest.h>
 
+#include "context/bundle.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_file.h"
@@ -22,7 +21,8 @@ class BundleFolder : public ::testing::Test {
         write_text(temp_.file("lora.gguf"), "the adapter's bytes");
         bundle_.folder = temp_.path();
         bundle_.base = {.architecture = "llama", .name = "SmolLM2", .vocab_sha256 = "abc"};
-        bundle_.trained = {.rw = 512, .chunk = 64, .max_distant = 4096, .max_position = 8192, .layout = Layout::carry};
+        bundle_.trained = {
+            .rw = 512, .chunk = 64, .max_distant = 4096, .max_position = 8192, .layout = Layout::carry};
         bundle_.recovered = {{"value", 0.5}, {"command", "spool eval ce"}};
         write_bundle(bundle_);
     }
@@ -79,11 +79,12 @@ TEST_F(BundleFolder, DamagedIndexIsRefusedByField) {
     damaged([](JsonValue& j) { j["format"] = "other"; }, ErrorCode::bad_file, {"format", "other"});
     damaged([](JsonValue& j) { j["version"] = 2; }, ErrorCode::unsupported, {"version 2"});
     damaged([](JsonValue& j) { j.erase("base"); }, ErrorCode::bad_file, {"base", "missing"});
-    damaged([](JsonValue& j) { j["trained"]["layout"] = "spiral"; }, ErrorCode::bad_file, {"layout", "spiral"});
+    damaged([](JsonValue& j) { j["trained"]["layout"] = "spiral"; }, ErrorCode::bad_file,
+            {"layout", "spiral"});
     damaged([](JsonValue& j) { j["trained"]["rw"] = -1; }, ErrorCode::bad_file, {"rw", "-1"});
     damaged([](JsonValue& j) { j["files"].erase("pooler.gguf"); }, ErrorCode::bad_file, {"pooler.gguf"});
-    damaged([](JsonValue& j) { j["files"]["../../secret"] = {{"bytes", 1}, {"sha256", ""}}; }, ErrorCode::bad_file,
-            {"../../secret"});
+    damaged([](JsonValue& j) { j["files"]["../../secret"] = {{"bytes", 1}, {"sha256", ""}}; },
+            ErrorCode::bad_file, {"../../secret"});
     damaged([](JsonValue& j) { j["files"]["pooler.gguf"].erase("sha256"); }, ErrorCode::bad_file,
             {"pooler.gguf", "sha256"});
     write_text(temp_.file("bundle.json"), whole.substr(0, whole.size() / 2));

@@ -1,8 +1,9 @@
-#include "convert/convert.h"
+#include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "context/bundle.h"
+#include "convert/convert.h"
 #include "convert/inspect.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -21,7 +22,7 @@ using test::TempFolder;
 
 std::filesystem::path data(const std::string& name) { return fixture("convert/data/" + name); }
 
-/// An upstream folder for the tiny Llama model: the pooler is cut to its width by hand of the fixture script.
+/// A pooler and an adapter in one folder, as upstream keeps them.
 std::filesystem::path upstream(const TempFolder& temp) {
     const auto folder = temp.file("upstream");
     std::filesystem::create_directories(folder);
@@ -66,19 +67,25 @@ TEST(DetectSource, WhatIsNotWhatItsNameSaysIsRefused) {
     expect_error(ErrorCode::bad_file, {"empty.gguf"}, [&] { detect_source(temp.file("empty.gguf")); });
     write_text(temp.file("page.html"), "<html>Entry not found</html>");
     expect_error(ErrorCode::bad_file, {"page.html"}, [&] { detect_source(temp.file("page.html")); });
-    expect_error(ErrorCode::bad_file, {temp.path().string(), "bundle.json"}, [&] { detect_source(temp.path()); });
+    std::filesystem::create_directories(temp.file("folder"));
+    expect_error(ErrorCode::bad_file, {"folder", "bundle.json"}, [&] { detect_source(temp.file("folder")); });
     expect_error(ErrorCode::not_found, {"nothing-here"}, [&] { detect_source(temp.file("nothing-here")); });
 }
 
 TEST(Convert, DestinationMustFitTheSource) {
     const TempFolder temp;
     const auto pooler = data("pooler/pooler.safetensors");
-    expect_error(ErrorCode::invalid_argument, {"out.bin", "*.gguf"}, [&] { convert(pooler, temp.file("out.bin"), {}); });
-    expect_error(ErrorCode::invalid_argument, {"--base"}, [&] { convert(data("llama-adapter"), temp.file("l.gguf"), {}); });
-    expect_error(ErrorCode::invalid_argument, {"--base"}, [&] { convert(data("pooler"), temp.file("bundle"), {}); });
-    expect_error(ErrorCode::invalid_argument, {"folder"}, [&] { convert(data("llama/golden.safetensors"), temp.file("m.gguf"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"out.bin", "*.gguf"},
+                 [&] { convert(pooler, temp.file("out.bin"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"--base"},
+                 [&] { convert(data("llama-adapter"), temp.file("l.gguf"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"--base"},
+                 [&] { convert(data("pooler"), temp.file("bundle"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"folder"},
+                 [&] { convert(data("llama/golden.safetensors"), temp.file("m.gguf"), {}); });
     convert(data("llama"), temp.file("m.gguf"), {});
-    expect_error(ErrorCode::invalid_argument, {"--type"}, [&] { convert(temp.file("m.gguf"), temp.file("n.gguf"), {}); });
+    expect_error(ErrorCode::invalid_argument, {"--type"},
+                 [&] { convert(temp.file("m.gguf"), temp.file("n.gguf"), {}); });
     expect_error(ErrorCode::invalid_argument, {"same file"},
                  [&] { convert(temp.file("m.gguf"), temp.file("m.gguf"), {.type = GGML_TYPE_F32}); });
 }
@@ -118,12 +125,50 @@ TEST(Convert, UpstreamFolderBecomesABundleAndComesBack) {
     EXPECT_TRUE(std::filesystem::exists(temp.file("back") / "adapter_config.json"));
 }
 
+/// Every file of JSON that users bring along, with one byte changed at a time: converted or refused, no other
+/// way out.
+TEST(Convert, DamagedJsonGivesAnErrorOrAResult) {
+    const TempFolder temp;
+    convert(data("llama"), temp.file("m.gguf"), {});
+    const auto damage = [&](const std::string& folder, const std::string& name,
+                            const std::string& destination) {
+        const auto copy = temp.file(folder);
+        std::filesystem::create_directories(copy);
+        std::filesystem::copy(data(folder), copy,
+                              std::filesystem::copy_options::recursive |
+                                  std::filesystem::copy_options::overwrite_existing);
+        const std::string whole = read_text(copy / name);
+        size_t refused = 0;
+        const size_t step = std::max<size_t>(1, whole.size() / 60);
+        for (size_t at = 0; at < whole.size(); at += step) {
+            for (const char byte : {'0', '"', ']'}) {
+                std::string damaged = whole;
+                damaged[at] = byte;
+                std::ofstream(copy / name, std::ios::binary) << damaged;
+                try {
+                    convert(copy, temp.file(destination), {.base = temp.file("m.gguf")});
+                } catch (const Error&) {
+                    ++refused;
+                }
+            }
+        }
+        EXPECT_GT(refused, 0U) << name;
+    };
+    damage("llama", "config.json", "n.gguf");
+    damage("llama", "model.safetensors.index.json", "n.gguf");
+    damage("llama", "tokenizer.json", "n.gguf");
+    damage("llama", "tokenizer_config.json", "n.gguf");
+    damage("llama-adapter", "adapter_config.json", "l.gguf");
+    damage("pooler", "pooler_config.json", "bundle");
+}
+
 TEST(Inspect, DescribesEveryKind) {
     const TempFolder temp;
     convert(data("llama"), temp.file("m.gguf"), {});
     convert(data("llama-adapter"), temp.file("l.gguf"), {.base = temp.file("m.gguf")});
-    for (const auto& path : {temp.file("m.gguf"), temp.file("l.gguf"), data("pooler/pooler.pt"), data("pooler"),
-                             data("pooler/pooler.safetensors"), data("llama"), data("llama-mlx"), data("llama-adapter")}) {
+    for (const auto& path :
+         {temp.file("m.gguf"), temp.file("l.gguf"), data("pooler/pooler.pt"), data("pooler"),
+          data("pooler/pooler.safetensors"), data("llama"), data("llama-mlx"), data("llama-adapter")}) {
         const Json report = inspect(path);
         EXPECT_TRUE(report.at("problem").is_null()) << report.at("problem");
         EXPECT_EQ(report.at("kind"), to_string(detect_source(path)));
@@ -132,8 +177,10 @@ TEST(Inspect, DescribesEveryKind) {
     const Json model = inspect(temp.file("m.gguf"));
     EXPECT_EQ(model.at("metadata").at("llama.block_count"), 2);
     EXPECT_EQ(model.at("metadata").at("tokenizer.ggml.tokens").at("count"), 304);
-    EXPECT_EQ(model.at("tensors").front(),
-              (Json{{"name", "token_embd.weight"}, {"type", "bf16"}, {"shape", {304, 32}}, {"bytes", 304 * 32 * 2}}));
+    EXPECT_EQ(
+        model.at("tensors").front(),
+        (Json{
+            {"name", "token_embd.weight"}, {"type", "bf16"}, {"shape", {304, 32}}, {"bytes", 304 * 32 * 2}}));
 }
 
 TEST(Inspect, ReportsWhatMakesAFileUnfit) {

@@ -1,9 +1,8 @@
-#include "convert/lora.h"
-
 #include <gtest/gtest.h>
 
 #include "convert/convert.h"
 #include "convert/llama_probe.h"
+#include "convert/lora.h"
 #include "convert/model.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -70,7 +69,7 @@ class ConvertLora : public ::testing::Test {
 };
 
 TEST_F(ConvertLora, AdaptedLlamaGivesTheLogitsOfMergedWeights) {
-    peft_to_gguf(adapter(), *base_, lora());
+    peft_to_gguf(adapter(), *base_, lora(), GGML_TYPE_F32); // f16 factors would round the activations too
     LlamaProbe probe(temp_.file("base.gguf"));
     ASSERT_TRUE(probe.takes_adapter(lora()));
     EXPECT_LT(test::logit_error(probe, data("llama") / "golden.safetensors", "logits_with_adapter"), 1e-3F);
@@ -110,22 +109,21 @@ TEST_F(ConvertLora, AdapterWithoutHeadCountsNeedsTheBase) {
 }
 
 TEST_F(ConvertLora, RefusesFieldsThatLoraGgufCannotExpress) {
-    const std::vector<std::pair<std::string, JsonValue>> fields = {
-        {"use_rslora", true},
-        {"use_dora", true},
-        {"use_qalora", true},
-        {"lora_bias", true},
-        {"bias", "all"},
-        {"modules_to_save", {"lm_head"}},
-        {"rank_pattern", {{"q_proj", 8}}},
-        {"alpha_pattern", {{"q_proj", 8}}},
-        {"fan_in_fan_out", true},
-        {"layer_replication", {{0, 1}}},
-        {"alora_invocation_tokens", {1, 2}},
-        {"init_lora_weights", "pissa"},
-        {"init_lora_weights", "pissa_niter_4"},
-        {"init_lora_weights", "olora"},
-        {"peft_type", "IA3"}};
+    const std::vector<std::pair<std::string, JsonValue>> fields = {{"use_rslora", true},
+                                                                   {"use_dora", true},
+                                                                   {"use_qalora", true},
+                                                                   {"lora_bias", true},
+                                                                   {"bias", "all"},
+                                                                   {"modules_to_save", {"lm_head"}},
+                                                                   {"rank_pattern", {{"q_proj", 8}}},
+                                                                   {"alpha_pattern", {{"q_proj", 8}}},
+                                                                   {"fan_in_fan_out", true},
+                                                                   {"layer_replication", {{0, 1}}},
+                                                                   {"alora_invocation_tokens", {1, 2}},
+                                                                   {"init_lora_weights", "pissa"},
+                                                                   {"init_lora_weights", "pissa_niter_4"},
+                                                                   {"init_lora_weights", "olora"},
+                                                                   {"peft_type", "IA3"}};
     for (const auto& [field, value] : fields) {
         change_config(field, value);
         refuses(ErrorCode::unsupported, {"adapter_config.json", field});
@@ -168,7 +166,9 @@ TEST_F(ConvertLora, ShapesAreCheckedAgainstTheBase) {
 
 TEST_F(ConvertLora, HalfAPairIsNamed) {
     change_tensors([](auto& tensors) {
-        std::erase_if(tensors, [](const TensorView& t) { return t.name.ends_with("layers.1.mlp.up_proj.lora_B.weight"); });
+        std::erase_if(tensors, [](const TensorView& t) {
+            return t.name.ends_with("layers.1.mlp.up_proj.lora_B.weight");
+        });
     });
     refuses(ErrorCode::bad_file, {"blk.1.ffn_up.weight.lora_a", "lora_b", "missing"});
     EXPECT_FALSE(std::filesystem::exists(lora()));
@@ -180,8 +180,9 @@ TEST_F(ConvertLora, Qwen2RowsStayInOrder) {
     peft_to_gguf(adapter(), base, lora());
     const SafetensorsFile source(data("llama-adapter") / "adapter_model.safetensors");
     const GgufFile file(lora());
-    EXPECT_TRUE(std::ranges::equal(file.find_tensor("blk.1.attn_q.weight.lora_b")->data,
-                                   source.at("base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight").data));
+    EXPECT_TRUE(
+        std::ranges::equal(file.find_tensor("blk.1.attn_q.weight.lora_b")->data,
+                           source.at("base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight").data));
     LlamaProbe probe(temp_.file("qwen2.gguf"));
     EXPECT_TRUE(probe.takes_adapter(lora()));
 }
@@ -191,7 +192,8 @@ TEST_F(ConvertLora, AnotherArchitectureIsRefusedByName) {
     writer.set("general.architecture", std::string("gemma"));
     writer.write(temp_.file("gemma.gguf"));
     const GgufFile base(temp_.file("gemma.gguf"));
-    expect_error(ErrorCode::unsupported, {"gemma.gguf", "'gemma'"}, [&] { peft_to_gguf(adapter(), base, lora()); });
+    expect_error(ErrorCode::unsupported, {"gemma.gguf", "'gemma'"},
+                 [&] { peft_to_gguf(adapter(), base, lora()); });
 }
 
 TEST(ConvertLoraUpstream, RoundTripsBitEqualAndLoadsIntoTheDefaultModel) {

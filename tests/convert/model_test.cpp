@@ -1,8 +1,7 @@
-#include "convert/model.h"
-
 #include <gtest/gtest.h>
 
 #include "convert/llama_probe.h"
+#include "convert/model.h"
 #include "convert/rope_rows.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -57,10 +56,13 @@ TEST(ConvertModel, Qwen2FolderWithBiasesGivesTheLogitsOfTransformers) {
 TEST(ConvertModel, SmallerTypesStayCloseAndAreSmaller) {
     const TempFolder temp;
     size_t last = SIZE_MAX;
-    for (const auto& [type, tolerance] : {std::pair{GGML_TYPE_BF16, parity}, std::pair{GGML_TYPE_Q8_0, 1.0F}}) {
+    // Logits have a standard deviation of 1.5; ggml rounds the activations to the weights' type as well.
+    for (const auto& [type, tolerance] :
+         {std::pair{GGML_TYPE_BF16, 0.15F}, std::pair{GGML_TYPE_Q8_0, 0.5F}}) {
         hugging_face_to_gguf(folder("llama"), temp.file("m.gguf"), {.type = type});
         LlamaProbe probe(temp.file("m.gguf"));
-        EXPECT_LT(test::logit_error(probe, folder("llama") / "golden.safetensors"), tolerance) << ggml_type_name(type);
+        EXPECT_LT(test::logit_error(probe, folder("llama") / "golden.safetensors"), tolerance)
+            << ggml_type_name(type);
         EXPECT_LT(std::filesystem::file_size(temp.file("m.gguf")), last);
         last = std::filesystem::file_size(temp.file("m.gguf"));
     }
@@ -79,8 +81,8 @@ TEST(ConvertModel, TheFoldersOwnTypeIsTheDefault) {
 TEST(ConvertModel, MlxFolderMovesExactScalesWithoutLossAndReportsTheRest) {
     const TempFolder temp;
     hugging_face_to_gguf(folder("llama"), temp.file("llama.gguf"), {.type = GGML_TYPE_F32});
-    const auto report =
-        hugging_face_to_gguf(folder("llama-mlx"), temp.file("m.gguf"), {.tokenizer_from = temp.file("llama.gguf")});
+    const auto report = hugging_face_to_gguf(folder("llama-mlx"), temp.file("m.gguf"),
+                                             {.tokenizer_from = temp.file("llama.gguf")});
     EXPECT_EQ(report.mlx_exact, 7U);
     EXPECT_EQ(report.mlx_inexact, 1U);
 
@@ -178,7 +180,10 @@ TEST(ConvertModel, ConfigThatContradictsTheWeightsIsNamedWithBoth) {
     change_config(path, [](JsonValue& config) { config["intermediate_size"] = 96; });
     expect_error(ErrorCode::bad_file, {"mlp.gate_proj.weight", "[64, 32]", "[96, 32]"},
                  [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
-    change_config(path, [](JsonValue& config) { config["intermediate_size"] = 64; config["num_hidden_layers"] = 1; });
+    change_config(path, [](JsonValue& config) {
+        config["intermediate_size"] = 64;
+        config["num_hidden_layers"] = 1;
+    });
     expect_error(ErrorCode::unsupported, {"model.layers.1", "no place"},
                  [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
     change_config(path, [](JsonValue& config) { config["num_hidden_layers"] = 3; });
@@ -189,11 +194,18 @@ TEST(ConvertModel, ConfigThatContradictsTheWeightsIsNamedWithBoth) {
 TEST(ConvertModel, HostileConfigsGiveErrors) {
     const TempFolder temp;
     const auto path = copy_of("llama", temp);
-    const std::vector<std::pair<std::string, JsonValue>> fields = {
-        {"hidden_size", 0},          {"hidden_size", -32},        {"hidden_size", 1e30},
-        {"hidden_size", "32"},       {"num_attention_heads", 0},  {"num_attention_heads", 3},
-        {"num_hidden_layers", 4e9},  {"vocab_size", 4294967295U}, {"architectures", "LlamaForCausalLM"},
-        {"rope_scaling", {1, 2, 3}}, {"head_dim", 7},             {"rms_norm_eps", nullptr}};
+    const std::vector<std::pair<std::string, JsonValue>> fields = {{"hidden_size", 0},
+                                                                   {"hidden_size", -32},
+                                                                   {"hidden_size", 1e30},
+                                                                   {"hidden_size", "32"},
+                                                                   {"num_attention_heads", 0},
+                                                                   {"num_attention_heads", 3},
+                                                                   {"num_hidden_layers", 4e9},
+                                                                   {"vocab_size", 4294967295U},
+                                                                   {"architectures", "LlamaForCausalLM"},
+                                                                   {"rope_scaling", {1, 2, 3}},
+                                                                   {"head_dim", 7},
+                                                                   {"rms_norm_eps", nullptr}};
     for (const auto& [field, value] : fields) {
         change_config(path, [&](JsonValue& config) { config[field] = value; });
         expect_error(ErrorCode::bad_file, {path.string()},

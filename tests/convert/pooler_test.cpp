@@ -1,10 +1,9 @@
-#include "convert/pooler.h"
-
 #include <cstring>
 
 #include <gtest/gtest.h>
 
 #include "convert/convert.h"
+#include "convert/pooler.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -30,7 +29,8 @@ const PoolerShape small = {.hidden = 16, .n_sp = 4, .heads = 2, .layers = 2, .ff
 std::string hash_of(const std::vector<float>& values) { return sha256(std::as_bytes(std::span(values))); }
 
 /// The fixture's safetensors file with its tensors changed.
-void write_changed(const std::filesystem::path& path, const std::function<void(std::vector<TensorView>&)>& change) {
+void write_changed(const std::filesystem::path& path,
+                   const std::function<void(std::vector<TensorView>&)>& change) {
     const SafetensorsFile file(data("pooler/pooler.safetensors"));
     auto tensors = file.tensors();
     change(tensors);
@@ -56,7 +56,8 @@ TEST(ConvertPooler, FourBitMatricesDequantiseAsNumpyDoes) {
     EXPECT_EQ(pooler.shape, (PoolerShape{.hidden = 64, .n_sp = 4, .heads = 8, .layers = 1, .ffn = 64}));
     const auto golden = read_json_file(data("pooler_4bit/golden.json"));
     for (const auto& [name, hash] : golden.json().items()) {
-        const auto& values = name == "out_scale" ? std::vector<float>{pooler.out_scale} : pooler.tensors.at(name);
+        const auto& values =
+            name == "out_scale" ? std::vector<float>{pooler.out_scale} : pooler.tensors.at(name);
         EXPECT_EQ(hash_of(values), hash) << name;
     }
 }
@@ -66,7 +67,8 @@ TEST(ConvertPooler, RoundTripThroughGgufIsBitEqual) {
     const auto gguf = temp.file("pooler.gguf");
     const auto back = temp.file("back/pooler.safetensors");
     std::filesystem::create_directories(back.parent_path());
-    convert(data("pooler/pooler.safetensors"), gguf, {.type = GGML_TYPE_F32, .trained = {.rw = 48, .chunk = 32}});
+    convert(data("pooler/pooler.safetensors"), gguf,
+            {.type = GGML_TYPE_F32, .trained = {.rw = 48, .chunk = 32}});
     EXPECT_EQ(read_pooler(gguf).trained.rw, 48U);
     convert(gguf, back, {});
     const SafetensorsFile a(data("pooler/pooler.safetensors"));
@@ -82,7 +84,8 @@ TEST(ConvertPooler, RoundTripThroughGgufIsBitEqual) {
     for (const auto* field : {"hidden_dim", "num_soft_tokens", "heads", "layers", "ffn"}) {
         EXPECT_EQ(config.u32(field), original.u32(field)) << field;
     }
-    EXPECT_FLOAT_EQ(static_cast<float>(config.number("out_scale")), static_cast<float>(original.number("out_scale")));
+    EXPECT_FLOAT_EQ(static_cast<float>(config.number("out_scale")),
+                    static_cast<float>(original.number("out_scale")));
 }
 
 TEST(ConvertPooler, UpstreamsOwnFileConverts) {
@@ -94,7 +97,8 @@ TEST(ConvertPooler, UpstreamsOwnFileConverts) {
     convert(*source, temp.file("f16.gguf"), {.type = GGML_TYPE_F16});
     const auto exact = import_pooler(*source);
     EXPECT_EQ(exact.shape, (PoolerShape{.hidden = 576, .n_sp = 32, .heads = 8, .layers = 3, .ffn = 2048}));
-    EXPECT_EQ(read_pooler(temp.file("f16.gguf")).weights.tensors, exact.tensors) << "the file is f16: nothing is lost";
+    EXPECT_EQ(read_pooler(temp.file("f16.gguf")).weights.tensors, exact.tensors)
+        << "the file is f16: nothing is lost";
     convert(temp.file("f16.gguf"), temp.file("q8.gguf"), {.type = GGML_TYPE_Q8_0});
     const auto rounded = read_pooler(temp.file("q8.gguf")).weights;
     double error = 0;
@@ -143,8 +147,10 @@ TEST(ConvertPooler, HeadsComeFromTheCallerWithoutAConfig) {
 TEST(ConvertPooler, MissingSurplusAndMisshapenTensorsAreNamed) {
     const TempFolder temp;
     const auto path = temp.file("p.safetensors");
-    write_changed(path, [](auto& t) { std::erase_if(t, [](const auto& v) { return v.name == "blocks.1.lnk.bias"; }); });
-    expect_error(ErrorCode::bad_file, {"p.safetensors", "blocks.1.lnk.bias", "missing"}, [&] { import_pooler(path); });
+    write_changed(
+        path, [](auto& t) { std::erase_if(t, [](const auto& v) { return v.name == "blocks.1.lnk.bias"; }); });
+    expect_error(ErrorCode::bad_file, {"p.safetensors", "blocks.1.lnk.bias", "missing"},
+                 [&] { import_pooler(path); });
     write_changed(path, [](auto& t) { named(t, "blocks.1.lnk.bias").name = "blocks.1.lnk.bia"; });
     expect_error(ErrorCode::bad_file, {"blocks.1.lnk.bias", "missing"}, [&] { import_pooler(path); });
     write_changed(path, [](auto& t) { t.push_back(t.front()), t.back().name = "extra"; });
@@ -153,7 +159,8 @@ TEST(ConvertPooler, MissingSurplusAndMisshapenTensorsAreNamed) {
     expect_error(ErrorCode::bad_file, {"ln_out.bias", "[4, 4]"}, [&] { import_pooler(path); });
     write_changed(path, [](auto& t) { named(t, "query").shape = {64}; });
     expect_error(ErrorCode::bad_file, {"query", "[64]"}, [&] { import_pooler(path); });
-    write_changed(path, [](auto& t) { std::erase_if(t, [](const auto& v) { return v.name == "out_scale"; }); });
+    write_changed(path,
+                  [](auto& t) { std::erase_if(t, [](const auto& v) { return v.name == "out_scale"; }); });
     expect_error(ErrorCode::bad_file, {"out_scale"}, [&] { import_pooler(path); });
     const std::vector<float> bad(16, std::numeric_limits<float>::quiet_NaN());
     write_changed(path, [&](auto& t) { named(t, "ln_out.bias").data = std::as_bytes(std::span(bad)); });
@@ -162,7 +169,8 @@ TEST(ConvertPooler, MissingSurplusAndMisshapenTensorsAreNamed) {
 
 TEST(ConvertPooler, DamagedFilesGiveErrorsThatNameThem) {
     const TempFolder temp;
-    for (const auto* name : {"pooler/pooler.safetensors", "pooler/pooler.pt", "pooler_4bit/pooler_4bit.safetensors"}) {
+    for (const auto* name :
+         {"pooler/pooler.safetensors", "pooler/pooler.pt", "pooler_4bit/pooler_4bit.safetensors"}) {
         const auto scratch = temp.file(std::filesystem::path(name).filename().string());
         test::Corruption corruption(data(name), scratch, [](const auto& path) { import_pooler(path); });
         const auto counts = corruption.run(150);

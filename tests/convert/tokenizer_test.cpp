@@ -1,8 +1,7 @@
-#include "convert/tokenizer.h"
-
 #include <gtest/gtest.h>
 
 #include "convert/llama_probe.h"
+#include "convert/tokenizer.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_file.h"
@@ -62,12 +61,14 @@ TEST_P(TokenizerTable, GivesTheIdsOfTheTokenizersLibrary) {
     for (const JsonValue& golden : *goldens.find(kind)) {
         const auto text = golden.at("text").get<std::string>();
         EXPECT_EQ(probe.encode(text, false), golden.at("ids").get<std::vector<llama_token>>()) << text;
-        EXPECT_EQ(probe.encode(text, true), golden.at("ids_with_special").get<std::vector<llama_token>>()) << text;
+        EXPECT_EQ(probe.encode(text, true), golden.at("ids_with_special").get<std::vector<llama_token>>())
+            << text;
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, TokenizerTable,
-                         ::testing::Values("smollm", "gpt-2", "qwen2", "deepseek-r1-qwen", "llama-bpe", "smaug-bpe"),
+                         ::testing::Values("smollm", "gpt-2", "qwen2", "deepseek-r1-qwen", "llama-bpe",
+                                           "smaug-bpe"),
                          [](const auto& kind) {
                              std::string name = kind.param;
                              std::erase(name, '-');
@@ -76,8 +77,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TokenizerTable,
 
 TEST(ConvertTokenizer, FillsUnusedIdsAndKeepsSpecialTokensApart) {
     const auto pairs = tokenizer_from_folder(folder_of("deepseek-r1-qwen"), "qwen2", vocab);
-    const auto& tokens = std::get<std::vector<std::string>>(std::get<GgufArray>(*find(pairs, "tokenizer.ggml.tokens")));
-    const auto& types = std::get<std::vector<int32_t>>(std::get<GgufArray>(*find(pairs, "tokenizer.ggml.token_type")));
+    const auto& tokens =
+        std::get<std::vector<std::string>>(std::get<GgufArray>(*find(pairs, "tokenizer.ggml.tokens")));
+    const auto& types =
+        std::get<std::vector<int32_t>>(std::get<GgufArray>(*find(pairs, "tokenizer.ggml.token_type")));
     ASSERT_EQ(tokens.size(), vocab);
     EXPECT_EQ(tokens[303], "[PAD303]");
     EXPECT_EQ(types[303], 5);
@@ -138,7 +141,8 @@ TEST(ConvertTokenizer, ComesFromAGgufOfTheSameVocabularyOnly) {
     write_vocabulary(pairs, temp.file("v.gguf"));
     const GgufFile file(temp.file("v.gguf"));
     EXPECT_EQ(tokenizer_from_gguf(file, vocab).size(), pairs.size());
-    expect_error(ErrorCode::incompatible, {"304", "1000", "v.gguf"}, [&] { tokenizer_from_gguf(file, 1000); });
+    expect_error(ErrorCode::incompatible, {"304", "1000", "v.gguf"},
+                 [&] { tokenizer_from_gguf(file, 1000); });
 }
 
 } // namespace

@@ -1,13 +1,13 @@
 // GGUF files that lie. Each is built byte by byte, so that the lie is in view.
-#include "formats/gguf.h"
-#include "support/corruption.h"
-#include "support/expect_error.h"
-#include "support/temp_folder.h"
-
 #include <limits>
 
 #include <gguf.h>
 #include <gtest/gtest.h>
+
+#include "formats/gguf.h"
+#include "support/corruption.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
 
 namespace spool {
 namespace {

@@ -1,14 +1,14 @@
-#include "formats/gguf.h"
-#include "support/data.h"
-#include "support/expect_error.h"
-#include "support/temp_folder.h"
-
 #include <cmath>
 #include <memory>
 #include <numeric>
 
 #include <gguf.h>
 #include <gtest/gtest.h>
+
+#include "formats/gguf.h"
+#include "support/data.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
 
 namespace spool {
 namespace {
@@ -142,7 +142,7 @@ TEST(Gguf, what_ggml_writes_is_read) {
         ggml_tensor* tensor = ggml_new_tensor_2d(tensors.get(), GGML_TYPE_F32, 5, 2);
         ggml_set_name(tensor, name);
         const auto values = ramp(10);
-        std::copy(values.begin(), values.end(), static_cast<float*>(tensor->data));
+        std::ranges::copy(values, static_cast<float*>(tensor->data));
         gguf_add_tensor(context.get(), tensor);
     }
     ASSERT_TRUE(gguf_write_to_file(context.get(), path.c_str(), false));

@@ -1,10 +1,10 @@
+#include <ggml.h>
+#include <gtest/gtest.h>
+
 #include "formats/gguf.h"
 #include "formats/mlx.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-
-#include <ggml.h>
-#include <gtest/gtest.h>
 
 namespace spool {
 namespace {
@@ -39,10 +39,9 @@ TEST_F(Mlx, a_matrix_may_carry_its_own_name_and_bf16_scales) {
 
 TEST_F(Mlx, q4_1_blocks_dequantise_to_the_same_values) {
     for (const char* name : {"half", "blocks.0.ffn.0.weight"}) {
-        const auto blocks = to_q4_1(matrix(name));
-        ASSERT_TRUE(blocks.has_value());
-        ASSERT_EQ(blocks->size(), ggml_row_size(GGML_TYPE_Q4_1, 192) * 6);
-        const GgufTensor tensor{.name = name, .type = GGML_TYPE_Q4_1, .ne = {192, 6}, .data = *blocks};
+        const auto blocks = to_q4_1(matrix(name)).value_or(std::vector<std::byte>{});
+        ASSERT_EQ(blocks.size(), ggml_row_size(GGML_TYPE_Q4_1, 192) * 6);
+        const GgufTensor tensor{.name = name, .type = GGML_TYPE_Q4_1, .ne = {192, 6}, .data = blocks};
         EXPECT_EQ(to_float(tensor), expected_) << name;
     }
 }

@@ -1,13 +1,13 @@
+#include <array>
+#include <bit>
+
+#include <gtest/gtest.h>
+
 #include "formats/safetensors.h"
 #include "support/corruption.h"
 #include "support/data.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
-
-#include <array>
-#include <bit>
-
-#include <gtest/gtest.h>
 
 namespace spool {
 namespace {

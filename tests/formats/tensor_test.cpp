@@ -1,10 +1,10 @@
-#include "formats/tensor.h"
-#include "support/expect_error.h"
-
 #include <array>
 #include <limits>
 
 #include <gtest/gtest.h>
+
+#include "formats/tensor.h"
+#include "support/expect_error.h"
 
 namespace spool {
 namespace {

@@ -1,12 +1,12 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
 #include "formats/torch_pickle.h"
 #include "support/corruption.h"
 #include "support/data.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
-
-#include <algorithm>
-
-#include <gtest/gtest.h>
 
 namespace spool {
 namespace {
@@ -14,9 +14,7 @@ namespace {
 using test::expect_error;
 using test::TempFolder;
 
-std::filesystem::path data(const std::string& name) {
-    return test::fixture("formats/data/" + name);
-}
+std::filesystem::path data(const std::string& name) { return test::fixture("formats/data/" + name); }
 
 void refused(const std::string& name, ErrorCode code, std::initializer_list<std::string_view> words) {
     expect_error(code, {name}, [&] { const TorchPickleFile file(data(name)); });
@@ -26,8 +24,9 @@ void refused(const std::string& name, ErrorCode code, std::initializer_list<std:
 /// Element i of n is (i - n/2)/8, as make_fixtures.py writes it.
 std::vector<float> ramp(size_t n) {
     std::vector<float> values(n);
-    for (size_t i = 0; i < n; ++i) {
-        values[i] = (static_cast<float>(i) - static_cast<float>(n / 2)) / 8;
+    const auto half = static_cast<int>(n / 2);
+    for (int i = 0; float& value : values) {
+        value = static_cast<float>(i++ - half) / 8;
     }
     return values;
 }
@@ -51,9 +50,7 @@ void expect_state_dict(const TorchPickleFile& file) {
     EXPECT_EQ(file.find("absent"), nullptr);
 }
 
-TEST(TorchPickle, a_modules_state_dict_is_read) {
-    expect_state_dict(TorchPickleFile(data("state_dict.pt")));
-}
+TEST(TorchPickle, a_modules_state_dict_is_read) { expect_state_dict(TorchPickleFile(data("state_dict.pt"))); }
 
 TEST(TorchPickle, a_zip64_archive_of_another_zip_writer_is_read) {
     expect_state_dict(TorchPickleFile(data("zip64.pt")));

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "core/file.h"
 #include "generation/generate.h"
 #include "support/model.h"

@@ -1,17 +1,17 @@
 // A real pooler and the soft prompt and masses that an independent PyTorch program computed with it.
-#include "core/json.h"
-#include "formats/gguf.h"
-#include "formats/safetensors.h"
-#include "pooler/compare.h"
-#include "pooler/pooler.h"
-#include "support/data.h"
-
 #include <array>
 #include <unistd.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
+
+#include "core/json.h"
+#include "formats/gguf.h"
+#include "formats/safetensors.h"
+#include "pooler/compare.h"
+#include "pooler/pooler.h"
+#include "support/data.h"
 
 namespace spool::test {
 namespace {

@@ -2,13 +2,13 @@
 // data/make_goldens.py.
 #pragma once
 
-#include "pooler/pooler.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "pooler/pooler.h"
 
 namespace spool::test {
 

@@ -1,20 +1,23 @@
 // The pooler against torch.nn.MultiheadAttention at the reference shape (data/make_goldens.py).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
 #include "formats/safetensors.h"
 #include "pooler/compare.h"
 #include "pooler/generated.h"
 #include "support/data.h"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 
 namespace spool::test {
 namespace {
 
 class PoolerParity : public testing::TestWithParam<size_t> {
   protected:
-    static constexpr PoolerShape kShape{.hidden = 1536, .n_sp = 32, .heads = 8, .layers = 3, .ffn = 2048};
+    static constexpr PoolerShape reference_shape{
+        .hidden = 1536, .n_sp = 32, .heads = 8, .layers = 3, .ffn = 2048};
 
-    static void SetUpTestSuite() { pooler_ = std::make_unique<Pooler>(generated_weights(kShape), 2); }
+    static void SetUpTestSuite() {
+        pooler_ = std::make_unique<Pooler>(generated_weights(reference_shape), 2);
+    }
     static void TearDownTestSuite() { pooler_.reset(); }
 
     static std::vector<float> stored_columns(const std::vector<float>& soft_prompt, size_t length) {
@@ -23,7 +26,7 @@ class PoolerParity : public testing::TestWithParam<size_t> {
         }
         std::vector<float> kept;
         for (size_t i = 0; i < soft_prompt.size(); ++i) {
-            if ((i / kShape.hidden + i % kShape.hidden) % 4 == 0) {
+            if ((i / reference_shape.hidden + i % reference_shape.hidden) % 4 == 0) {
                 kept.push_back(soft_prompt[i]);
             }
         }
@@ -39,8 +42,8 @@ TEST_P(PoolerParity, matches_torch_at_the_reference_shape) {
     const std::vector<float> soft_prompt = to_float(goldens.at("soft_prompt." + std::to_string(length)));
     const std::vector<float> mass = to_float(goldens.at("mass." + std::to_string(length)));
 
-    const std::vector<float> rows = generated_rows(length, kShape.hidden);
-    const PoolResult result = pooler_->pool(length, rows_of(rows, kShape.hidden));
+    const std::vector<float> rows = generated_rows(length, reference_shape.hidden);
+    const PoolResult result = pooler_->pool(length, rows_of(rows, reference_shape.hidden));
     const std::vector<float> found = stored_columns(result.soft_prompt, length);
 
     ASSERT_EQ(found.size(), soft_prompt.size());

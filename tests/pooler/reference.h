@@ -2,13 +2,13 @@
 // folded, nothing is tiled.
 #pragma once
 
-#include "pooler/pooler.h"
-
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <numbers>
 #include <string>
 #include <vector>
+
+#include "pooler/pooler.h"
 
 namespace spool::test {
 
@@ -36,7 +36,7 @@ class ReferencePooler {
                 linear(block + "ffn.0.weight", block + "ffn.0.bias", 0, norm(block + "lnq3", query));
             for (std::vector<double>& row : inner) {
                 for (double& x : row) {
-                    x = 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0)));
+                    x = 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
                 }
             }
             add(query, linear(block + "ffn.2.weight", block + "ffn.2.bias", 0, inner));
@@ -64,7 +64,7 @@ class ReferencePooler {
         const auto slope = static_cast<float>(-std::log(10000.0) / shape_.hidden);
         for (size_t i = 0; i < past.size(); ++i) {
             for (size_t column = 0; column < shape_.hidden; ++column) {
-                const float exponent = static_cast<float>(column / 2 * 2) * slope;
+                const float exponent = static_cast<float>(column - column % 2) * slope;
                 const auto frequency = static_cast<float>(std::exp(static_cast<double>(exponent)));
                 const double angle = static_cast<float>(i) * frequency;
                 past[i][column] = rows[i * shape_.hidden + column] +

@@ -1,10 +1,10 @@
 // The absorbed, tiled form against a straightforward double-precision one, on shapes that fit no tile.
+#include <gtest/gtest.h>
+
 #include "core/error.h"
 #include "pooler/compare.h"
 #include "pooler/generated.h"
 #include "pooler/reference.h"
-
-#include <gtest/gtest.h>
 
 namespace spool::test {
 namespace {

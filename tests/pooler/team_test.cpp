@@ -1,8 +1,8 @@
-#include "pooler/team.h"
-
 #include <stdexcept>
 
 #include <gtest/gtest.h>
+
+#include "pooler/team.h"
 
 namespace spool::pooler {
 namespace {

@@ -1,14 +1,14 @@
-#include "core/error.h"
-#include "formats/gguf.h"
-#include "pooler/compare.h"
-#include "pooler/generated.h"
-#include "pooler/weights.h"
-
 #include <limits>
 #include <unistd.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "formats/gguf.h"
+#include "pooler/compare.h"
+#include "pooler/generated.h"
+#include "pooler/weights.h"
 
 namespace spool::test {
 namespace {

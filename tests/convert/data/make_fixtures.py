@@ -175,7 +175,8 @@ def write_tokenizer(folder, kind, bos, eos):
         data["model"]["merges"] = [" ".join(pair) for pair in data["model"]["merges"]]
     write_json(folder / "tokenizer.json", data)
     write_json(folder / "tokenizer_config.json",
-               {"bos_token": {"content": bos or eos}, "eos_token": eos, "pad_token": eos, "add_bos_token": bos is not None,
+               {"bos_token": {"__type": "AddedToken", "content": bos or eos, "lstrip": False, "normalized": False,
+                              "rstrip": False, "single_word": False}, "eos_token": eos, "pad_token": eos, "add_bos_token": bos is not None,
                 "add_eos_token": False, "chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"})
     tokenizer = Tokenizer.from_str(json.dumps(data))
     texts = TEXTS + ([f"{bos}the{eos}"] if bos else []) + ["a <tool> b"]
