@@ -22,22 +22,22 @@ namespace spool {
 
 /// Empty or zero means: the bundle's trained value, else the default in brackets.
 struct EngineOptions {
-    std::string model{};     ///< a GGUF file
-    std::string bundle{};    ///< a bundle's folder; empty: none
-    std::string strategy{};  ///< "full", "window" or "soft-prompt" [with a bundle soft-prompt, else window]
-    std::string refresh{};   ///< "rebuild" or "carry"
-    uint32_t window = 0;   ///< recent tokens kept verbatim [512]
-    uint32_t chunk = 0;    ///< tokens between two compactions [64]
-    uint32_t pin = 256;    ///< first tokens of a session that are never evicted, at most
+    std::string model{};      ///< a GGUF file
+    std::string bundle{};     ///< a bundle's folder; empty: none
+    std::string strategy{};   ///< "full", "window" or "soft-prompt" [with a bundle soft-prompt, else window]
+    std::string refresh{};    ///< "rebuild" or "carry"
+    uint32_t window = 0;      ///< recent tokens kept verbatim [512]
+    uint32_t chunk = 0;       ///< tokens between two compactions [64]
+    uint32_t pin = 256;       ///< first tokens of a session that are never evicted, at most
     uint32_t max_distant = 0; ///< tokens the distant buffer keeps [4096]
-    uint32_t sessions = 1; ///< sessions that may be open at once; memory is reserved for all
-    int threads = 0;       ///< [physical cores]
-    int gpu_layers = -1;   ///< layers on the GPU; negative: all that fit
+    uint32_t sessions = 1;    ///< sessions that may be open at once; memory is reserved for all
+    int threads = 0;          ///< [physical cores]
+    int gpu_layers = -1;      ///< layers on the GPU; negative: all that fit
 };
 
 struct GenerateOptions {
     size_t max_tokens = 256;
-    double max_seconds = 0; ///< 0: no limit
+    double max_seconds = 0;   ///< 0: no limit
     float temperature = 0.8F; ///< 0: greedy
     int top_k = 40;
     float top_p = 0.95F;
@@ -51,7 +51,8 @@ struct GenerateOptions {
 struct GenerateResult {
     std::string text;
     size_t tokens = 0;
-    std::string stop_reason; ///< "end_token", "max_tokens", "time_limit", "repetition", "stop_string", "caller"
+    std::string
+        stop_reason; ///< "end_token", "max_tokens", "time_limit", "repetition", "stop_string", "caller"
 };
 
 /// Bytes, reserved when the engine is made; they never grow.

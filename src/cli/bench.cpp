@@ -1,6 +1,5 @@
 // `spool bench`: one table of speeds, each beside its peer.
 #include <filesystem>
-
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -25,7 +24,8 @@ struct BenchArguments {
 };
 
 void print_header() {
-    fmt::print("{:<38}{:>10} {:<6}{:>10}{:>8}  {:<10}{}\n", "what", "spool", "", "peer", "ratio", "wanted", "peer is");
+    fmt::print("{:<38}{:>10} {:<6}{:>10}{:>8}  {:<10}{}\n", "what", "spool", "", "peer", "ratio", "wanted",
+               "peer is");
 }
 
 void print_row(const SpeedRow& row) {
@@ -67,8 +67,9 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
         }
     };
     const auto wanted = [&](const std::string& name) {
-        return !interrupted() && (arguments.only.empty() ||
-                                  std::find(arguments.only.begin(), arguments.only.end(), name) != arguments.only.end());
+        return !interrupted() &&
+               (arguments.only.empty() ||
+                std::find(arguments.only.begin(), arguments.only.end(), name) != arguments.only.end());
     };
     if (wanted("carry")) {
         add(measure_strategy(*loaded.model, bundle, options, Layout::carry, 64));
@@ -83,9 +84,10 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
         } else {
             const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
             const std::string& model = arguments.model.model;
-            add({measure_programs("load and first token",
-                                  {self, "run", "-m", model, "-p", "Hello my name is", "-n", "1", "--temp", "0"},
-                                  {arguments.peer_program, "-m", model, "-n", "1", "Hello my name is"}, 7)});
+            add({measure_programs(
+                "load and first token",
+                {self, "run", "-m", model, "-p", "Hello my name is", "-n", "1", "--temp", "0"},
+                {arguments.peer_program, "-m", model, "-n", "1", "Hello my name is"}, 7)});
         }
     }
     if (wanted("pooler")) {
@@ -109,8 +111,10 @@ void add_bench(CLI::App& app, Global& global) {
     arguments->model.add_to(*command);
     command->add_option("--only", arguments->only, "carry, rebuild, load, pooler, flat (default: all)")
         ->check(CLI::IsMember({"carry", "rebuild", "load", "pooler", "flat"}));
-    command->add_option("-n,--tokens", arguments->tokens, "tokens generated per strategy")->capture_default_str();
-    command->add_option("--flat-tokens", arguments->flat_tokens, "length of the flatness run")->capture_default_str();
+    command->add_option("-n,--tokens", arguments->tokens, "tokens generated per strategy")
+        ->capture_default_str();
+    command->add_option("--flat-tokens", arguments->flat_tokens, "length of the flatness run")
+        ->capture_default_str();
     command->add_option("--peer", arguments->peer_program, "llama.cpp's llama-simple, for the load row");
     command->callback([arguments, &global] {
         arguments->command = "spool bench -m " + arguments->model.model;

@@ -19,7 +19,9 @@ void on_signal(int number) {
 
 } // namespace
 
-void print_json(const Json& object) { fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+void print_json(const Json& object) {
+    fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 

@@ -1,4 +1,5 @@
-// `spool completion SHELL`: completion scripts made from the parser itself, so that they cannot fall behind it.
+// `spool completion SHELL`: completion scripts made from the parser itself, so that they cannot fall behind
+// it.
 #include <fmt/core.h>
 
 #include "cli/command.h"
@@ -45,7 +46,8 @@ std::string subcommand_words(const CLI::App& app) {
 std::string bash_script(const CLI::App& app) {
     std::string cases;
     visit_commands(app, "", [&](const std::string& path, const CLI::App& command) {
-        cases += fmt::format("        \"{}\") words=\"{}{}\" ;;\n", path, subcommand_words(command), option_words(command));
+        cases += fmt::format("        \"{}\") words=\"{}{}\" ;;\n", path, subcommand_words(command),
+                             option_words(command));
     });
     return fmt::format(R"(_spool() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" path="" word words
@@ -66,15 +68,16 @@ complete -o filenames -F _spool spool
 }
 
 std::string fish_script(const CLI::App& app) {
-    std::string script = "complete -c spool -n __fish_use_subcommand -f -a '" + subcommand_words(app).substr(1) + "'\n";
+    std::string script =
+        "complete -c spool -n __fish_use_subcommand -f -a '" + subcommand_words(app).substr(1) + "'\n";
     visit_commands(app, "", [&](const std::string& path, const CLI::App& command) {
         const std::string name = path.substr(path.rfind(' ') == std::string::npos ? 0 : path.rfind(' ') + 1);
         for (const CLI::Option* option : command.get_options()) {
             for (const auto& long_name : option->get_lnames()) {
                 std::string text = option->get_description();
                 std::erase(text, '\'');
-                script += fmt::format("complete -c spool -n '__fish_seen_subcommand_from {}' -l {} -d '{}'\n", name,
-                                      long_name, text);
+                script += fmt::format("complete -c spool -n '__fish_seen_subcommand_from {}' -l {} -d '{}'\n",
+                                      name, long_name, text);
             }
         }
     });
@@ -97,7 +100,9 @@ int print_completion(const CLI::App& app, const std::string& shell) {
 void add_completion(CLI::App& app, Global& global) {
     auto shell = std::make_shared<std::string>();
     CLI::App* command = app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
-    command->add_option("shell", *shell, "bash | zsh | fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    command->add_option("shell", *shell, "bash | zsh | fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
     command->footer("Example: spool completion bash > ~/.local/share/bash-completion/completions/spool");
     command->callback([&app, &global, shell] { global.exit_code = print_completion(app, *shell); });
 }

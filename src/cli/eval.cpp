@@ -61,7 +61,7 @@ int run_ce(const CeArguments& arguments, const Global& global) {
     if (arguments.limit > 0 && records.size() > arguments.limit) {
         records.resize(arguments.limit);
     }
-    const Layout refresh = arguments.refresh ? layout_from_string(*arguments.refresh)
+    const Layout refresh = arguments.refresh   ? layout_from_string(*arguments.refresh)
                            : bundle != nullptr ? bundle->trained.layout
                                                : Layout::carry;
     std::optional<AtomicFile> per_record;
@@ -106,15 +106,19 @@ void add_eval(CLI::App& app, Global& global) {
     eval->require_subcommand(1);
 
     auto arguments = std::make_shared<CeArguments>();
-    CLI::App* ce = eval->add_subcommand("ce", "cross-entropy of records with all, part and none of their past");
+    CLI::App* ce =
+        eval->add_subcommand("ce", "cross-entropy of records with all, part and none of their past");
     ce->footer("Example: spool eval ce -m model.gguf --bundle DIR --records golden.jsonl.gz --refresh carry");
     arguments->model.add_to(*ce);
-    ce->add_option("--records", arguments->records, "JSON Lines (or .gz) with prompt, distant, recent, target token ids")
+    ce->add_option("--records", arguments->records,
+                   "JSON Lines (or .gz) with prompt, distant, recent, target token ids")
         ->required();
     ce->add_option("--refresh", arguments->refresh, "rebuild | carry (default: as the bundle was trained)");
-    ce->add_option("--per-record", arguments->per_record, "write every record's values to this file (JSON Lines)");
-    ce->add_option("--arms", arguments->arms, "only these: full, window, soft_prompt, noise, other, stream, window_equal, "
-                                              "full_base, window_base");
+    ce->add_option("--per-record", arguments->per_record,
+                   "write every record's values to this file (JSON Lines)");
+    ce->add_option("--arms", arguments->arms,
+                   "only these: full, window, soft_prompt, noise, other, stream, window_equal, "
+                   "full_base, window_base");
     ce->add_option("--limit", arguments->limit, "only the first N records");
     ce->callback([arguments, &global] { global.exit_code = run_ce(*arguments, global); });
 }

@@ -1,7 +1,6 @@
 #include "cli/live_meter.h"
 
 #include <cstdio>
-
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -19,14 +18,22 @@ LiveMeter::LiveMeter(bool wanted) {
     columns_ = size.ws_col;
     // One line feed makes room if the cursor is on the last row; then rows 1..rows-1 scroll on their own.
     std::fflush(stdout);
-    fmt::print(stderr, "\n\x1b[A\x1b" "7\x1b[1;{}r\x1b" "8", rows_ - 1);
+    fmt::print(stderr,
+               "\n\x1b[A\x1b"
+               "7\x1b[1;{}r\x1b"
+               "8",
+               rows_ - 1);
     std::fflush(stderr);
 }
 
 LiveMeter::~LiveMeter() {
     if (active()) {
         std::fflush(stdout);
-        fmt::print(stderr, "\x1b" "7\x1b[r\x1b[{};1H\x1b[K\x1b" "8", rows_);
+        fmt::print(stderr,
+                   "\x1b"
+                   "7\x1b[r\x1b[{};1H\x1b[K\x1b"
+                   "8",
+                   rows_);
         std::fflush(stderr);
     }
 }
@@ -39,8 +46,11 @@ void LiveMeter::show(const std::string& line) {
     }
     last_ = Clock::now();
     std::fflush(stdout);
-    fmt::print(stderr, "\x1b" "7\x1b[{};1H\x1b[7m{:<{}}\x1b[0m\x1b" "8", rows_,
-               line.substr(0, static_cast<size_t>(columns_)), columns_);
+    fmt::print(stderr,
+               "\x1b"
+               "7\x1b[{};1H\x1b[7m{:<{}}\x1b[0m\x1b"
+               "8",
+               rows_, line.substr(0, static_cast<size_t>(columns_)), columns_);
     std::fflush(stderr);
 }
 

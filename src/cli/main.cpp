@@ -47,8 +47,9 @@ int main_checked(int argc, char** argv) {
     app.add_flag("--json", global.json, "print one JSON object on stdout");
     app.add_flag("-v,--verbose", global.verbose, "show libllama's log");
     app.add_flag("-q,--quiet", global.quiet, "show warnings only");
-    app.footer("Exit codes: 0 success, 1 failure, 2 wrong command line, 130 stopped by Ctrl-C (results kept).\n"
-               "Try: spool run -m model.gguf -p \"Once upon a time\" -n 100");
+    app.footer(
+        "Exit codes: 0 success, 1 failure, 2 wrong command line, 130 stopped by Ctrl-C (results kept).\n"
+        "Try: spool run -m model.gguf -p \"Once upon a time\" -n 100");
     app.parse_complete_callback([&] {
         set_log_level(global.quiet ? LogLevel::warning : global.verbose ? LogLevel::debug : LogLevel::info);
     });
@@ -59,9 +60,11 @@ int main_checked(int argc, char** argv) {
     add_inspect(app, global);
     add_completion(app, global);
 
-    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[1]; }).empty()) {
-        return report(global, "invalid_argument", fmt::format("there is no command \"{}\"; see spool --help", argv[1]),
-                      exit_usage);
+    if (argc > 1 && argv[1][0] != '-' &&
+        app.get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[1]; })
+            .empty()) {
+        return report(global, "invalid_argument",
+                      fmt::format("there is no command \"{}\"; see spool --help", argv[1]), exit_usage);
     }
     try {
         app.parse(expand_aliases(argc, argv));
@@ -70,7 +73,7 @@ int main_checked(int argc, char** argv) {
         const int code = app.exit(error);
         return code == 0 ? exit_success : exit_usage;
     } catch (const Error& error) {
-        const int code = error.code() == ErrorCode::interrupted          ? exit_interrupted
+        const int code = error.code() == ErrorCode::interrupted        ? exit_interrupted
                          : error.code() == ErrorCode::invalid_argument ? exit_usage
                                                                        : exit_failure;
         return report(global, to_string(error.code()), error.what(), code);

@@ -13,29 +13,47 @@ void ModelArguments::add_to(CLI::App& command) {
     command.add_option("-t,--threads", threads, "threads (default: physical cores)")
         ->check(CLI::NonNegativeNumber)
         ->group("Model");
-    command.add_option("--gpu-layers,--n-gpu-layers", gpu_layers, "layers on the GPU, also -ngl (default: all that fit)")
+    command
+        .add_option("--gpu-layers,--n-gpu-layers", gpu_layers,
+                    "layers on the GPU, also -ngl (default: all that fit)")
         ->group("Model");
     command.add_option("-b,--batch-size", batch, "tokens in one decode step (default 512)")
         ->check(CLI::Range(1, 65536))
         ->group("Model");
-    command.add_option("--cache-type-k", key_type, "type of cached keys, also -ctk (default f16)")->group("Model");
-    command.add_option("--cache-type-v", value_type, "type of cached values, also -ctv (default f16)")->group("Model");
+    command.add_option("--cache-type-k", key_type, "type of cached keys, also -ctk (default f16)")
+        ->group("Model");
+    command.add_option("--cache-type-v", value_type, "type of cached values, also -ctv (default f16)")
+        ->group("Model");
     command.add_flag("--no-mmap", no_mmap, "read the model instead of mapping it")->group("Model");
     command.add_flag("--no-flash-attn", no_flash_attention, "plain attention kernels")->group("Model");
 }
 
 void MemoryArguments::add_to(CLI::App& command) {
     const char* group = "Memory";
-    command.add_option("--strategy", strategy,
-                       "full | window | soft-prompt (default: soft-prompt with a bundle, else window)")
+    command
+        .add_option("--strategy", strategy,
+                    "full | window | soft-prompt (default: soft-prompt with a bundle, else window)")
         ->group(group);
-    command.add_option("--refresh", refresh, "rebuild | carry (default: as the bundle was trained)")->group(group);
-    command.add_option("--pin", request.pin, "first tokens that are never evicted (default: the prompt, at most 256)")
+    command.add_option("--refresh", refresh, "rebuild | carry (default: as the bundle was trained)")
         ->group(group);
-    command.add_option("--window", request.window, "recent tokens kept verbatim (default: the bundle's, else 512)")->group(group);
-    command.add_option("--chunk", request.chunk, "tokens between two compactions (default: the bundle's, else 64)")->group(group);
-    command.add_option("--max-distant", request.max_distant, "tokens the distant buffer keeps (default 4096)")->group(group);
-    command.add_option("-c,--ctx-size", request.full_length, "--strategy full: cells (default: the model's trained context)")
+    command
+        .add_option("--pin", request.pin,
+                    "first tokens that are never evicted (default: the prompt, at most 256)")
+        ->group(group);
+    command
+        .add_option("--window", request.window,
+                    "recent tokens kept verbatim (default: the bundle's, else 512)")
+        ->group(group);
+    command
+        .add_option("--chunk", request.chunk,
+                    "tokens between two compactions (default: the bundle's, else 64)")
+        ->group(group);
+    command
+        .add_option("--max-distant", request.max_distant, "tokens the distant buffer keeps (default 4096)")
+        ->group(group);
+    command
+        .add_option("-c,--ctx-size", request.full_length,
+                    "--strategy full: cells (default: the model's trained context)")
         ->group(group);
 }
 
@@ -67,14 +85,16 @@ void add_sampler_options(CLI::App& command, SamplerOptions& o) {
     option("--dry-base", o.dry_base, "DRY's growth for each further token");
     option("--dry-allowed-length", o.dry_allowed_length, "repeats up to this length are free");
     option("--dry-penalty-last-n", o.dry_penalty_last_n, "tokens DRY looks back");
-    command.add_option("--dry-sequence-breaker", o.dry_sequence_breakers, "strings that end a repeat")->group(group);
+    command.add_option("--dry-sequence-breaker", o.dry_sequence_breakers, "strings that end a repeat")
+        ->group(group);
     option("-s,--seed", o.seed, "seed of the random choices");
     command.add_flag("--ignore-eos", o.ignore_end, "never choose an end token")->group(group);
 }
 
 ggml_type cache_type(const std::string& name) {
-    constexpr std::array types = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q8_0,  GGML_TYPE_Q4_0,
-                                  GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
+    constexpr std::array types = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16,
+                                  GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
+                                  GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
     std::string names;
     for (const ggml_type type : types) {
         if (name == ggml_type_name(type)) {

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
-
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -190,27 +189,41 @@ void add_run(CLI::App& app, Global& global) {
     arguments->model.add_to(*command);
     arguments->memory.add_to(*command);
     command->add_option("-p,--prompt", arguments->prompt, "the prompt")->group("Prompt");
-    command->add_option("-f,--file", arguments->prompt_file, "read the prompt from a file; - is stdin")->group("Prompt");
-    command->add_flag("--chat", arguments->chat, "wrap the prompt in the model's chat template")->group("Prompt");
+    command->add_option("-f,--file", arguments->prompt_file, "read the prompt from a file; - is stdin")
+        ->group("Prompt");
+    command->add_flag("--chat", arguments->chat, "wrap the prompt in the model's chat template")
+        ->group("Prompt");
     command->add_flag("--no-display-prompt", arguments->no_display_prompt, "print only what is generated")
         ->group("Prompt");
-    command->add_option("-n,--predict,--n-predict", arguments->predict, "tokens to generate; -1: until the model ends")
+    command
+        ->add_option("-n,--predict,--n-predict", arguments->predict,
+                     "tokens to generate; -1: until the model ends")
         ->group("Generation");
     command->add_option("--max-seconds", arguments->max_seconds, "stop after this time; 0: no limit")
         ->check(CLI::NonNegativeNumber)
         ->group("Generation");
-    command->add_option("--repeat-limit", arguments->repeat_limit, "stop at this many identical tokens in a row; 0: off")
+    command
+        ->add_option("--repeat-limit", arguments->repeat_limit,
+                     "stop at this many identical tokens in a row; 0: off")
         ->capture_default_str()
         ->group("Generation");
-    command->add_option("-r,--stop,--reverse-prompt", arguments->stop, "stop at this text (may be given repeatedly)")
+    command
+        ->add_option("-r,--stop,--reverse-prompt", arguments->stop,
+                     "stop at this text (may be given repeatedly)")
         ->group("Generation");
-    command->add_option("--grammar", arguments->sampler.grammar, "GBNF that the text must follow")->group("Generation");
-    command->add_option("--grammar-file", arguments->grammar_file, "the same from a file")->group("Generation");
+    command->add_option("--grammar", arguments->sampler.grammar, "GBNF that the text must follow")
+        ->group("Generation");
+    command->add_option("--grammar-file", arguments->grammar_file, "the same from a file")
+        ->group("Generation");
     command->add_flag("--special", arguments->special, "show control tokens as text")->group("Generation");
-    command->add_option("--session", arguments->session_file, "resume from this file if it exists; save to it at the end")
+    command
+        ->add_option("--session", arguments->session_file,
+                     "resume from this file if it exists; save to it at the end")
         ->group("State");
-    command->add_option("--metrics", arguments->metrics_file, "write a JSON line for every compaction")->group("State");
-    command->add_flag("--no-meter", arguments->no_meter, "no live line at the bottom of the terminal")->group("State");
+    command->add_option("--metrics", arguments->metrics_file, "write a JSON line for every compaction")
+        ->group("State");
+    command->add_flag("--no-meter", arguments->no_meter, "no live line at the bottom of the terminal")
+        ->group("State");
     add_sampler_options(*command, arguments->sampler);
     command->callback([arguments, &global] { global.exit_code = run(*arguments, global); });
 }

@@ -13,8 +13,8 @@ namespace spool {
 
 struct Bundle {
     std::filesystem::path folder;
-    std::filesystem::path pooler;              ///< folder/pooler.gguf
-    std::optional<std::filesystem::path> lora; ///< folder/lora.gguf
+    std::filesystem::path pooler;               ///< folder/pooler.gguf
+    std::optional<std::filesystem::path> lora;  ///< folder/lora.gguf
     std::optional<std::filesystem::path> model; ///< folder/model.gguf
     BaseIdentity base;
     TrainedSettings trained;

@@ -9,7 +9,8 @@ namespace spool {
 namespace {
 
 /// Rows of `soft_prompt` as an embedding batch at positions first, first + 1, ...
-Batch soft_prompt_batch(std::span<const float> soft_prompt, int64_t width, Position first, SequenceId sequence) {
+Batch soft_prompt_batch(std::span<const float> soft_prompt, int64_t width, Position first,
+                        SequenceId sequence) {
     Batch batch(width);
     const auto row = static_cast<size_t>(width);
     for (size_t i = 0; i * row < soft_prompt.size(); ++i) {

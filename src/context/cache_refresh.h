@@ -16,8 +16,8 @@ std::vector<float> rebuild_cache(Transcript& transcript, SequenceId sequence, Wo
 
 /// Replaces the cached soft prompt without touching the window: decodes `soft_prompt` ([n, width]) at the n
 /// positions before the window, where it sees the pinned tokens, the previous soft prompt and the raw tokens
-/// [window_start - chunk, window_start - n) that are about to go; then drops everything between the pinned tokens
-/// and the window but the new vectors.
+/// [window_start - chunk, window_start - n) that are about to go; then drops everything between the pinned
+/// tokens and the window but the new vectors.
 void carry_cache(Transcript& transcript, SequenceId sequence, Workspace& workspace,
                  std::span<const float> soft_prompt, size_t chunk);
 

@@ -8,7 +8,8 @@
 namespace spool {
 
 void move_to_distant(Transcript& transcript, size_t window) {
-    const size_t start = transcript.pinned + transcript.raw_length() - std::min(transcript.raw_length(), window);
+    const size_t start =
+        transcript.pinned + transcript.raw_length() - std::min(transcript.raw_length(), window);
     for (size_t i = transcript.window_start; i < start; ++i) {
         transcript.distant.push_back(static_cast<uint32_t>(i));
     }
@@ -21,7 +22,9 @@ std::vector<uint32_t> top_by_mass(std::span<const float> mass, size_t keep) {
     if (keep >= mass.size()) {
         return order;
     }
-    const auto heavier = [&](uint32_t a, uint32_t b) { return mass[a] != mass[b] ? mass[a] > mass[b] : a > b; };
+    const auto heavier = [&](uint32_t a, uint32_t b) {
+        return mass[a] != mass[b] ? mass[a] > mass[b] : a > b;
+    };
     std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(keep), heavier);
     order.resize(keep);
     std::ranges::sort(order);

@@ -6,7 +6,9 @@ namespace spool {
 
 MemorySettings resolve(const MemoryRequest& request, const Bundle* bundle, const Model& model) {
     MemorySettings s;
-    const auto trained_or = [](uint32_t trained, uint32_t otherwise) { return trained > 0 ? trained : otherwise; };
+    const auto trained_or = [](uint32_t trained, uint32_t otherwise) {
+        return trained > 0 ? trained : otherwise;
+    };
     if (bundle != nullptr) {
         const TrainedSettings& trained = bundle->trained;
         s.strategy = StrategyKind::soft_prompt;
@@ -22,7 +24,8 @@ MemorySettings resolve(const MemoryRequest& request, const Bundle* bundle, const
     s.window = request.window.value_or(s.window);
     s.chunk = request.chunk.value_or(s.chunk);
     s.max_distant = request.max_distant.value_or(s.max_distant);
-    s.full_length = request.full_length.value_or(static_cast<uint32_t>(std::max(0, model.facts().trained_context)));
+    s.full_length =
+        request.full_length.value_or(static_cast<uint32_t>(std::max(0, model.facts().trained_context)));
     return s;
 }
 

@@ -9,8 +9,8 @@
 
 namespace spool {
 
-/// The smallest multiple of `chunk` above both `raw_length` and `idle`, the longest raw length at which there is
-/// nothing to do.
+/// The smallest multiple of `chunk` above both `raw_length` and `idle`, the longest raw length at which there
+/// is nothing to do.
 size_t next_boundary(size_t raw_length, size_t chunk, size_t idle);
 
 /// True if the tokens of the next chunk would reach settings.max_position.

@@ -28,7 +28,8 @@ void Session::read(std::span<const Token> tokens, const LogitsVisitor* visitor) 
 
 std::span<const float> Session::logits() const {
     if (logits_.empty()) {
-        fail(ErrorCode::invalid_argument, "the session has read nothing yet, so there is no next token to choose");
+        fail(ErrorCode::invalid_argument,
+             "the session has read nothing yet, so there is no next token to choose");
     }
     return logits_;
 }
@@ -39,7 +40,8 @@ size_t Session::cells_used() const {
 
 std::vector<std::byte> Session::save_cache() const { return pool_->context_->save_sequence(sequence_); }
 
-void Session::restore(Transcript transcript, std::span<const std::byte> cache, std::span<const float> logits) {
+void Session::restore(Transcript transcript, std::span<const std::byte> cache,
+                      std::span<const float> logits) {
     transcript_ = {};
     logits_.clear();
     pool_->context_->load_sequence(sequence_, cache);
@@ -94,8 +96,8 @@ void SessionPool::reconfigure(const MemorySettings& memory) {
     }
     auto strategy = make_strategy(memory, *model_, pooler_ ? &pooler_->shape() : nullptr);
     if (uint64_t{strategy->peak_cells()} * open_.size() > memory_.cells) {
-        fail(ErrorCode::invalid_argument, "{} sessions of {} cells do not fit the cache of {} cells", open_.size(),
-             strategy->peak_cells(), memory_.cells);
+        fail(ErrorCode::invalid_argument, "{} sessions of {} cells do not fit the cache of {} cells",
+             open_.size(), strategy->peak_cells(), memory_.cells);
     }
     strategy_ = std::move(strategy);
 }

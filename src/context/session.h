@@ -15,8 +15,8 @@ namespace spool {
 
 class SessionPool;
 
-/// Asks for the logits of every token from transcript index `first` on: `visit` gets the index of a token and the
-/// logits [n_vocab] that follow it.
+/// Asks for the logits of every token from transcript index `first` on: `visit` gets the index of a token and
+/// the logits [n_vocab] that follow it.
 struct LogitsVisitor {
     size_t first = 0;
     std::function<void(size_t index, std::span<const float> logits)> visit;
@@ -30,10 +30,10 @@ class Session {
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
-    /// Feeds tokens, compacting whenever the strategy asks for it; of any length. The first settings().pin tokens
-    /// of the first call are pinned.
-    /// `visitor`, for scoring, needs a pool made with PoolOptions::scoring.
-    /// Throws Error{out_of_memory} when `full` has no cells left; the transcript then holds what was fed.
+    /// Feeds tokens, compacting whenever the strategy asks for it; of any length. The first settings().pin
+    /// tokens of the first call are pinned. `visitor`, for scoring, needs a pool made with
+    /// PoolOptions::scoring. Throws Error{out_of_memory} when `full` has no cells left; the transcript then
+    /// holds what was fed.
     void read(std::span<const Token> tokens, const LogitsVisitor* visitor = nullptr);
 
     /// [n_vocab] after the last token. Throws Error{invalid_argument} if nothing was read.
@@ -47,8 +47,8 @@ class Session {
 
     /// What restore() needs, in libllama's own form.
     std::vector<std::byte> save_cache() const;
-    /// Replaces transcript, cache and logits. Throws Error{bad_file} if libllama refuses `cache`; the session is
-    /// then empty.
+    /// Replaces transcript, cache and logits. Throws Error{bad_file} if libllama refuses `cache`; the session
+    /// is then empty.
     void restore(Transcript transcript, std::span<const std::byte> cache, std::span<const float> logits);
 
   private:
@@ -104,15 +104,15 @@ class SessionPool {
     /// Throws Error{out_of_memory} when all of options.sessions are open.
     std::unique_ptr<Session> open();
 
-    /// Changes strategy and sizes for sessions opened from now on; none may be open. Throws Error{invalid_argument}
-    /// if the cells there are do not suffice.
+    /// Changes strategy and sizes for sessions opened from now on; none may be open. Throws
+    /// Error{invalid_argument} if the cells there are do not suffice.
     void reconfigure(const MemorySettings& memory);
-    /// For control experiments: every soft prompt is replaced by `vectors` [n_sp, width] (not owned) before it
-    /// enters the cache; nullptr ends it.
+    /// For control experiments: every soft prompt is replaced by `vectors` [n_sp, width] (not owned) before
+    /// it enters the cache; nullptr ends it.
     void replace_soft_prompt(const std::vector<float>* vectors) { replacement_ = vectors; }
 
-    /// Feeds several sessions in one decode of at most options.batch tokens: each session at most until its next
-    /// compaction (step_limit), and each only once. Compactions that fall due happen before it returns.
+    /// Feeds several sessions in one decode of at most options.batch tokens: each session at most until its
+    /// next compaction (step_limit), and each only once. Compactions that fall due happen before it returns.
     void feed(std::span<const Feed> feeds, const LogitsVisitor* visitor = nullptr);
     /// The most tokens feed() takes for this session now.
     size_t step_limit(const Session& session) const;

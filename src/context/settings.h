@@ -22,8 +22,8 @@ struct MemorySettings {
     uint32_t window = 512;          ///< rw
     uint32_t chunk = 64;            ///< C
     uint32_t max_distant = 4096;    ///< maxD
-    uint32_t max_position = 0;      ///< positions are re-based before this one; 0: the model's trained context
-    uint32_t full_length = 4096;    ///< `full` only: tokens a session can hold
+    uint32_t max_position = 0;   ///< positions are re-based before this one; 0: the model's trained context
+    uint32_t full_length = 4096; ///< `full` only: tokens a session can hold
 
     bool operator==(const MemorySettings&) const = default;
 };

@@ -33,7 +33,8 @@ size_t SoftPromptStrategy::next_compaction(size_t raw_length) const {
     return next_boundary(raw_length, settings_.chunk, settings_.window + wait);
 }
 
-Compaction SoftPromptStrategy::compact(Transcript& transcript, SequenceId sequence, Workspace& workspace) const {
+Compaction SoftPromptStrategy::compact(Transcript& transcript, SequenceId sequence,
+                                       Workspace& workspace) const {
     Compaction done;
     const Stopwatch pool_watch;
     move_to_distant(transcript, settings_.window);

@@ -20,14 +20,16 @@ void check_sizes(const MemorySettings& settings, const Model& model, uint32_t n_
     positive(settings.window, "--window");
     positive(settings.chunk, "--chunk");
     if (const auto reason = model.cannot_evict(settings.window)) {
-        fail(ErrorCode::unsupported, "{}: this model cannot run in constant memory with --strategy {}: {}. "
-                                     "--strategy full works as far as its memory reaches",
+        fail(ErrorCode::unsupported,
+             "{}: this model cannot run in constant memory with --strategy {}: {}. "
+             "--strategy full works as far as its memory reaches",
              model.path().string(), to_string(settings.strategy), *reason);
     }
     const uint64_t longest = uint64_t{settings.pin} + n_sp + settings.window + 2 * uint64_t{settings.chunk};
     if (longest > settings.max_position) {
         fail(ErrorCode::invalid_argument,
-             "--pin {} + --window {} + 2 x --chunk {} + {} soft-prompt vectors need {} positions, but only {} are "
+             "--pin {} + --window {} + 2 x --chunk {} + {} soft-prompt vectors need {} positions, but only "
+             "{} are "
              "there (what the model or the bundle was trained for); make one of them smaller",
              settings.pin, settings.window, settings.chunk, n_sp, longest, settings.max_position);
     }
@@ -61,8 +63,8 @@ std::unique_ptr<Strategy> make_strategy(const MemorySettings& requested, const M
     check_sizes(settings, model, pooler->n_sp);
     if (settings.refresh == Layout::carry && settings.chunk <= pooler->n_sp) {
         fail(ErrorCode::invalid_argument,
-             "--chunk {} is too small: --refresh carry needs more than the pooler's {} vectors", settings.chunk,
-             pooler->n_sp);
+             "--chunk {} is too small: --refresh carry needs more than the pooler's {} vectors",
+             settings.chunk, pooler->n_sp);
     }
     if (settings.max_distant == 0) {
         fail(ErrorCode::invalid_argument, "--max-distant is 0; use --strategy window to keep nothing");

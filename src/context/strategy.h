@@ -32,9 +32,9 @@ struct Compaction {
 /// What strategies work with; shared by all sessions of a context.
 struct Workspace {
     Context& context;
-    SequenceId scratch = 0; ///< a sequence no session uses, empty between calls
-    Pooler* pooler = nullptr; ///< nullptr without a bundle
-    const TokenRows* rows = nullptr; ///< nullptr without a bundle
+    SequenceId scratch = 0;                          ///< a sequence no session uses, empty between calls
+    Pooler* pooler = nullptr;                        ///< nullptr without a bundle
+    const TokenRows* rows = nullptr;                 ///< nullptr without a bundle
     const std::vector<float>* replacement = nullptr; ///< stands in for every soft prompt, if set
 };
 
@@ -53,16 +53,16 @@ class Strategy {
     virtual uint32_t peak_cells() const = 0;
     /// The raw length (> `raw_length`) at which compact() must be called next; `never` if it need not be.
     virtual size_t next_compaction(size_t raw_length) const = 0;
-    /// Brings transcript and cache of `sequence` to a window of settings().window tokens. Called exactly at the
-    /// raw lengths that next_compaction() names, after the last token was decoded.
+    /// Brings transcript and cache of `sequence` to a window of settings().window tokens. Called exactly at
+    /// the raw lengths that next_compaction() names, after the last token was decoded.
     virtual Compaction compact(Transcript& transcript, SequenceId sequence, Workspace& workspace) const = 0;
 
   protected:
     MemorySettings settings_;
 };
 
-/// Checks `requested` against the model and, for soft-prompt, the pooler (else nullptr), and makes the strategy.
-/// Throws Error{invalid_argument|unsupported} with the reason and the way out.
+/// Checks `requested` against the model and, for soft-prompt, the pooler (else nullptr), and makes the
+/// strategy. Throws Error{invalid_argument|unsupported} with the reason and the way out.
 std::unique_ptr<Strategy> make_strategy(const MemorySettings& requested, const Model& model,
                                         const PoolerShape* pooler);
 

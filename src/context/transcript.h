@@ -10,8 +10,8 @@
 
 namespace spool {
 
-/// Token i of the transcript is in exactly one place: pinned (i < pinned), in the distant buffer, evicted, or in
-/// the window [window_start, tokens.size()). Only pinned and window tokens have cells in the KV cache.
+/// Token i of the transcript is in exactly one place: pinned (i < pinned), in the distant buffer, evicted, or
+/// in the window [window_start, tokens.size()). Only pinned and window tokens have cells in the KV cache.
 struct Transcript {
     std::vector<Token> tokens;     ///< everything, in order
     size_t pinned = 0;             ///< MQ

@@ -1,5 +1,5 @@
-// Strategy `window`: pinned tokens and the window stay, the rest is dropped. What most tools do, and the floor of
-// every evaluation.
+// Strategy `window`: pinned tokens and the window stay, the rest is dropped. What most tools do, and the
+// floor of every evaluation.
 #pragma once
 
 #include "context/strategy.h"

@@ -35,7 +35,8 @@ bool is_four_or_five_bit(ggml_type type) {
 /// Turns a folder's tensors into a GGUF's, one by one, and keeps count of those that found a place.
 class FolderConverter {
   public:
-    FolderConverter(const std::filesystem::path& folder, const HfConfig& config, const ModelConversionOptions& options)
+    FolderConverter(const std::filesystem::path& folder, const HfConfig& config,
+                    const ModelConversionOptions& options)
         : config_(config), weights_(folder), type_(options.type.value_or(default_type())) {}
 
     ggml_type type() const { return type_; }
@@ -247,7 +248,8 @@ std::string folder_name(const std::filesystem::path& folder) {
 } // namespace
 
 ModelReport hugging_face_to_gguf(const std::filesystem::path& folder,
-                                 const std::filesystem::path& destination, const ModelConversionOptions& options) {
+                                 const std::filesystem::path& destination,
+                                 const ModelConversionOptions& options) {
     const HfConfig config = parse_hf_config(read_json_file(folder / "config.json"));
     FolderConverter converter(folder, config, options);
     GgufWriter writer;

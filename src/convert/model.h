@@ -32,7 +32,8 @@ struct ModelReport {
 /// memory does not grow with the model. Throws Error{not_found|bad_file|unsupported}; every tensor of the
 /// folder must have a place.
 ModelReport hugging_face_to_gguf(const std::filesystem::path& folder,
-                                 const std::filesystem::path& destination, const ModelConversionOptions& options);
+                                 const std::filesystem::path& destination,
+                                 const ModelConversionOptions& options);
 
 /// Every tensor of at least two dimensions in `type` (F32, F16, BF16 or Q8_0), one-dimensional ones F32,
 /// integers as they are; all keys are copied but general.file_type. Throws Error{unsupported} for a file that

@@ -2,12 +2,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "core/error.h"
 
@@ -28,7 +27,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     if (descriptor < 0) {
         fail_errno(path, "open");
     }
-    struct stat status {};
+    struct stat status{};
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
         ::close(descriptor);
         fail(ErrorCode::io, "{}: is not a regular file", path.string());

@@ -3,9 +3,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <utility>
-
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 

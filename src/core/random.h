@@ -17,9 +17,7 @@ class Random {
     /// Uniform in [0, 1).
     double uniform() { return static_cast<double>(engine_() >> 11) * 0x1.0p-53; }
     /// Uniform in [0, bound). `bound` must be positive; the bias of under 2^-32 is accepted.
-    uint64_t below(uint64_t bound) {
-        return static_cast<uint64_t>(uniform() * static_cast<double>(bound));
-    }
+    uint64_t below(uint64_t bound) { return static_cast<uint64_t>(uniform() * static_cast<double>(bound)); }
     /// Standard normal (Box-Muller).
     double normal() {
         const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));

@@ -40,15 +40,15 @@ bool JsonLines::read_line(std::string& text) {
             return true;
         }
         if (text.size() > longest) {
-            fail(ErrorCode::bad_file, "{}:{}: a line of more than 64 MiB; is this JSON Lines?", path_.string(),
-                 line_ + 1);
+            fail(ErrorCode::bad_file, "{}:{}: a line of more than 64 MiB; is this JSON Lines?",
+                 path_.string(), line_ + 1);
         }
     }
     int status = Z_OK;
     const char* message = gzerror(as_gz(file_.get()), &status);
     if (status != Z_OK && status != Z_STREAM_END) {
-        fail(ErrorCode::bad_file, "{}: the gzip stream is damaged or truncated after line {}: {}", path_.string(), line_,
-             message);
+        fail(ErrorCode::bad_file, "{}: the gzip stream is damaged or truncated after line {}: {}",
+             path_.string(), line_, message);
     }
     return !text.empty();
 }

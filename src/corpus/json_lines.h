@@ -18,8 +18,9 @@ class JsonLines {
     JsonLines(const JsonLines&) = delete;
     JsonLines& operator=(const JsonLines&) = delete;
 
-    /// The next object, or nothing at the end; blank lines are skipped. Throws Error{bad_file} naming file and
-    /// line for a line that is not JSON or longer than 64 MiB, and for a damaged or truncated gzip stream.
+    /// The next object, or nothing at the end; blank lines are skipped. Throws Error{bad_file} naming file
+    /// and line for a line that is not JSON or longer than 64 MiB, and for a damaged or truncated gzip
+    /// stream.
     std::optional<Json> next();
     /// 1 for the first line; the line next() returned last.
     size_t line() const { return line_; }

@@ -7,7 +7,8 @@ namespace spool {
 
 namespace {
 
-std::vector<Token> token_ids(const Json& object, const char* field, const std::string& where, int32_t vocab_size) {
+std::vector<Token> token_ids(const Json& object, const char* field, const std::string& where,
+                             int32_t vocab_size) {
     const auto found = object.find(field);
     if (found == object.end() || !found->is_array()) {
         fail(ErrorCode::bad_file, "{}: \"{}\" must be an array of token ids", where, field);
@@ -15,8 +16,8 @@ std::vector<Token> token_ids(const Json& object, const char* field, const std::s
     std::vector<Token> ids;
     for (const Json& value : *found) {
         if (!value.is_number_integer() || value < 0 || value >= vocab_size) {
-            fail(ErrorCode::bad_file, "{}: \"{}\" holds {}, which is no token id of a vocabulary of {}", where, field,
-                 value.dump(), vocab_size);
+            fail(ErrorCode::bad_file, "{}: \"{}\" holds {}, which is no token id of a vocabulary of {}",
+                 where, field, value.dump(), vocab_size);
         }
         ids.push_back(value.get<Token>());
     }
@@ -31,7 +32,8 @@ std::vector<Record> read_records(const std::filesystem::path& path, int32_t voca
     while (auto object = lines.next()) {
         const std::string where = fmt::format("{}:{}", path.string(), lines.line());
         if (!object->is_object()) {
-            fail(ErrorCode::bad_file, "{}: expected an object with prompt, distant, recent and target", where);
+            fail(ErrorCode::bad_file, "{}: expected an object with prompt, distant, recent and target",
+                 where);
         }
         Record record;
         const Json id = object->value("id", Json(std::to_string(lines.line())));

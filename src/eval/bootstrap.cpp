@@ -16,8 +16,8 @@ double mean_over(const std::vector<double>& values, std::span<const size_t> indi
     return sum / static_cast<double>(indices.size());
 }
 
-Interval bootstrap(size_t count, const std::function<double(std::span<const size_t>)>& statistic, size_t draws,
-                   uint64_t seed) {
+Interval bootstrap(size_t count, const std::function<double(std::span<const size_t>)>& statistic,
+                   size_t draws, uint64_t seed) {
     std::vector<size_t> indices(count);
     std::iota(indices.begin(), indices.end(), size_t{0});
     Interval interval;

@@ -15,8 +15,8 @@ struct Interval {
     double hi = 0;    ///< 97.5th percentile
 };
 
-/// `statistic` gets the indices of the drawn records (for .value: 0..count-1) and may return NaN for a draw without
-/// a value, which is left out. The same seed gives the same interval.
+/// `statistic` gets the indices of the drawn records (for .value: 0..count-1) and may return NaN for a draw
+/// without a value, which is left out. The same seed gives the same interval.
 Interval bootstrap(size_t count, const std::function<double(std::span<const size_t>)>& statistic,
                    size_t draws = 10000, uint64_t seed = 1);
 

@@ -26,7 +26,8 @@ class Scorer {
   public:
     Scorer(const Model& model, const Bundle* bundle, const CrossEntropyOptions& options,
            const std::vector<Record>& records)
-        : refresh_(options.refresh), records_(records), pool_(model, bundle, sized_for(options.pool, bundle, records)) {
+        : refresh_(options.refresh), records_(records),
+          pool_(model, bundle, sized_for(options.pool, bundle, records)) {
         add("full", [this](const Record& r) { return read_all(r.prompt, past(r), r.target); });
         add("window", [this](const Record& r) { return read_all(r.prompt, r.recent, r.target); });
         add("stream", [this](const Record& r) { return stream(r, StrategyKind::window, nullptr); });
@@ -72,21 +73,27 @@ class Scorer {
     void select(const std::vector<std::string>& wanted) {
         for (const auto& name : wanted) {
             if (std::ranges::none_of(arms_, [&](const auto& arm) { return arm.first == name; })) {
-                fail(ErrorCode::invalid_argument, "there is no arm \"{}\" here (arms with memory need --bundle)", name);
+                fail(ErrorCode::invalid_argument,
+                     "there is no arm \"{}\" here (arms with memory need --bundle)", name);
             }
         }
         if (!wanted.empty()) {
-            std::erase_if(arms_, [&](const auto& arm) { return std::ranges::find(wanted, arm.first) == wanted.end(); });
+            std::erase_if(
+                arms_, [&](const auto& arm) { return std::ranges::find(wanted, arm.first) == wanted.end(); });
         }
     }
 
-    static std::vector<Token> past(const Record& record) { return concatenate({record.distant, record.recent}); }
+    static std::vector<Token> past(const Record& record) {
+        return concatenate({record.distant, record.recent});
+    }
 
-    static PoolOptions sized_for(PoolOptions options, const Bundle* bundle, const std::vector<Record>& records) {
+    static PoolOptions sized_for(PoolOptions options, const Bundle* bundle,
+                                 const std::vector<Record>& records) {
         size_t longest = 0;
         for (const Record& r : records) {
-            longest = std::max({longest, r.prompt.size() + r.distant.size() + r.recent.size() + r.target.size(),
-                                r.prompt.size() + 2 * r.recent.size()});
+            longest =
+                std::max({longest, r.prompt.size() + r.distant.size() + r.recent.size() + r.target.size(),
+                          r.prompt.size() + 2 * r.recent.size()});
         }
         // One soft prompt in use and one being written come on top of the tokens.
         constexpr size_t vectors = 256;
@@ -102,8 +109,8 @@ class Scorer {
     }
 
     /// Mean over the target of a session that reads prompt (pinned), then the context, then the target.
-    double read_session(const MemorySettings& memory, std::span<const Token> prompt, std::span<const Token> context,
-                        std::span<const Token> target) {
+    double read_session(const MemorySettings& memory, std::span<const Token> prompt,
+                        std::span<const Token> context, std::span<const Token> target) {
         pool_.reconfigure(memory);
         const auto session = pool_.open();
         const auto tokens = concatenate({prompt, context, target});
@@ -118,7 +125,8 @@ class Scorer {
         return sum / static_cast<double>(target.size());
     }
 
-    double read_all(std::span<const Token> prompt, std::span<const Token> context, std::span<const Token> target) {
+    double read_all(std::span<const Token> prompt, std::span<const Token> context,
+                    std::span<const Token> target) {
         MemorySettings memory;
         memory.strategy = StrategyKind::full;
         memory.full_length = pool_.memory().cells;
@@ -200,9 +208,10 @@ class Scorer {
     std::vector<float> pool_tokens(const std::vector<Token>& tokens) {
         const TokenRows& rows = pool_.model().token_rows();
         return pool_.pooler()
-            ->pool(tokens.size(), [&](size_t first, size_t count, float* out) {
-                rows.read(std::span(tokens).subspan(first, count), out);
-            })
+            ->pool(tokens.size(),
+                   [&](size_t first, size_t count, float* out) {
+                       rows.read(std::span(tokens).subspan(first, count), out);
+                   })
             .soft_prompt;
     }
 
@@ -234,11 +243,13 @@ class Scorer {
     size_t index_ = 0; ///< of the record being scored
 };
 
-double recovered_share(const std::map<std::string, std::vector<double>>& columns, std::span<const size_t> indices) {
+double recovered_share(const std::map<std::string, std::vector<double>>& columns,
+                       std::span<const size_t> indices) {
     const auto mean = [&](const char* arm) { return mean_over(columns.at(arm), indices); };
     const double full = std::min(mean("full"), mean("full_base"));
     const double window = std::min(mean("window"), mean("window_base"));
-    return window == full ? std::numeric_limits<double>::quiet_NaN() : (window - mean("soft_prompt")) / (window - full);
+    return window == full ? std::numeric_limits<double>::quiet_NaN()
+                          : (window - mean("soft_prompt")) / (window - full);
 }
 
 Json interval_json(const Interval& interval, const char* value_name) {
@@ -257,7 +268,8 @@ double negative_log_likelihood(std::span<const float> logits, Token target) {
 }
 
 CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bundle,
-                                          const CrossEntropyOptions& options, const std::vector<Record>& records) {
+                                          const CrossEntropyOptions& options,
+                                          const std::vector<Record>& records) {
     Scorer scorer(model, bundle, options, records);
     CrossEntropyResult result;
     for (size_t i = 0; i < records.size(); ++i) {
@@ -274,12 +286,14 @@ CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bund
     }
     const size_t count = result.records.size();
     for (const auto& [arm, values] : columns) {
-        result.arms[arm] = bootstrap(count, [&](std::span<const size_t> drawn) { return mean_over(values, drawn); });
+        result.arms[arm] =
+            bootstrap(count, [&](std::span<const size_t> drawn) { return mean_over(values, drawn); });
     }
     const std::array needed = {"full", "full_base", "window", "window_base", "soft_prompt"};
     result.recovered.value = std::numeric_limits<double>::quiet_NaN();
     if (std::ranges::all_of(needed, [&](const char* arm) { return columns.contains(arm); })) {
-        result.recovered = bootstrap(count, [&](std::span<const size_t> drawn) { return recovered_share(columns, drawn); });
+        result.recovered =
+            bootstrap(count, [&](std::span<const size_t> drawn) { return recovered_share(columns, drawn); });
     }
     return result;
 }

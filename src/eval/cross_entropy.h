@@ -1,5 +1,5 @@
-// `spool eval ce`: what memory is worth, in nats per token of a record's target, against having everything and
-// having only the window.
+// `spool eval ce`: what memory is worth, in nats per token of a record's target, against having everything
+// and having only the window.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,10 @@ namespace spool {
 /// The arms; each is base + adapter unless it says otherwise.
 ///   full          everything before the target
 ///   window        prompt + recent
-///   soft_prompt   rebuild: prompt + pooler(distant) + recent; carry: the record streamed with C = rw = |recent|
-///   noise         as soft_prompt, with random vectors of the same norm
-///   other         as soft_prompt, with the vectors of the next record
-///   stream        carry without a soft prompt
-///   window_equal  a window larger by n_sp tokens
-///   full_base, window_base   without the adapter
+///   soft_prompt   rebuild: prompt + pooler(distant) + recent; carry: the record streamed with C = rw =
+///   |recent| noise         as soft_prompt, with random vectors of the same norm other         as
+///   soft_prompt, with the vectors of the next record stream        carry without a soft prompt window_equal
+///   a window larger by n_sp tokens full_base, window_base   without the adapter
 /// Without a bundle only full, window and stream exist.
 using ArmValues = std::map<std::string, double>;
 
@@ -37,14 +35,15 @@ struct CrossEntropyOptions {
 struct CrossEntropyResult {
     std::vector<ArmValues> records; ///< mean nats a target token, in the records' order
     std::map<std::string, Interval> arms;
-    /// (CE_window - CE_soft_prompt) / (CE_window - CE_full), full and window each the lower of base and base +
-    /// adapter; NaN unless all five arms it needs were run.
+    /// (CE_window - CE_soft_prompt) / (CE_window - CE_full), full and window each the lower of base and base
+    /// + adapter; NaN unless all five arms it needs were run.
     Interval recovered;
 };
 
 /// Runs the arms over all records, in one pool. Throws Error{invalid_argument} for an arm there is not.
 CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bundle,
-                                          const CrossEntropyOptions& options, const std::vector<Record>& records);
+                                          const CrossEntropyOptions& options,
+                                          const std::vector<Record>& records);
 
 /// The shape of `spool eval ce --json`.
 Json to_json(const CrossEntropyResult& result);

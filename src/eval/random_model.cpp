@@ -13,13 +13,14 @@ namespace spool {
 
 namespace {
 
-/// Data for every tensor of one kind: a prefix of one random buffer, as large as the largest tensor, serves all, so
-/// that a gigabyte of weights does not need a gigabyte of memory.
+/// Data for every tensor of one kind: a prefix of one random buffer, as large as the largest tensor, serves
+/// all, so that a gigabyte of weights does not need a gigabyte of memory.
 class RandomData {
   public:
     explicit RandomData(const RandomModelShape& shape) : random_(shape.seed), type_(shape.type) {
         if (type_ != GGML_TYPE_F32 && type_ != GGML_TYPE_Q4_1) {
-            fail(ErrorCode::invalid_argument, "random models have f32 or q4_1 matrices, not {}", ggml_type_name(type_));
+            fail(ErrorCode::invalid_argument, "random models have f32 or q4_1 matrices, not {}",
+                 ggml_type_name(type_));
         }
     }
 
@@ -52,8 +53,12 @@ class RandomData {
         return type_ == GGML_TYPE_F32 ? std::as_bytes(std::span(floats_).first(elements))
                                       : std::span(blocks_).first(elements / 32 * 20);
     }
-    std::span<const std::byte> bias(size_t elements) const { return std::as_bytes(std::span(floats_).first(elements)); }
-    std::span<const std::byte> gain(size_t elements) const { return std::as_bytes(std::span(ones_).first(elements)); }
+    std::span<const std::byte> bias(size_t elements) const {
+        return std::as_bytes(std::span(floats_).first(elements));
+    }
+    std::span<const std::byte> gain(size_t elements) const {
+        return std::as_bytes(std::span(ones_).first(elements));
+    }
 
   private:
     Random random_;
@@ -118,8 +123,8 @@ RandomModelShape qwen_1_5b_shape() {
     return shape;
 }
 
-void write_random_model(const std::filesystem::path& path, const RandomModelShape& shape, const GgufFile& tokenizer,
-                        uint32_t vocab_size) {
+void write_random_model(const std::filesystem::path& path, const RandomModelShape& shape,
+                        const GgufFile& tokenizer, uint32_t vocab_size) {
     GgufWriter writer;
     set_hyperparameters(writer, shape);
     const int64_t vocab = copy_tokenizer(writer, tokenizer, vocab_size);
@@ -147,7 +152,8 @@ void write_random_model(const std::filesystem::path& path, const RandomModelShap
     for (uint32_t layer = 0; layer < shape.layers; ++layer) {
         const std::string block = "blk." + std::to_string(layer) + ".";
         vector(block + "attn_norm.weight", width, true);
-        const std::map<std::string, int64_t> projections = {{"attn_q", width}, {"attn_k", kv}, {"attn_v", kv}};
+        const std::map<std::string, int64_t> projections = {
+            {"attn_q", width}, {"attn_k", kv}, {"attn_v", kv}};
         for (const auto& [name, out] : projections) {
             matrix(block + name + ".weight", width, out);
             if (shape.architecture == "qwen2") {

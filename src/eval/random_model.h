@@ -1,5 +1,5 @@
-// Models of any shape with random weights: speed depends on the shape alone, and tests of the machinery need no
-// sense in the text.
+// Models of any shape with random weights: speed depends on the shape alone, and tests of the machinery need
+// no sense in the text.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,18 @@ struct RandomModelShape {
     uint32_t kv_heads = 2;
     uint32_t ffn = 128;
     uint32_t context = 4096;
-    bool tied = true; ///< the output shares the token embedding
+    bool tied = true;               ///< the output shares the token embedding
     ggml_type type = GGML_TYPE_F32; ///< of the matrices: f32 or q4_1
     uint64_t seed = 1;
 };
 
-/// DeepSeek-R1-Distill-Qwen-1.5B's shape, matrices in Q4_1 (its 151,936 tokens are the caller's vocabulary's).
+/// DeepSeek-R1-Distill-Qwen-1.5B's shape, matrices in Q4_1 (its 151,936 tokens are the caller's
+/// vocabulary's).
 RandomModelShape qwen_1_5b_shape();
 
-/// Writes a model that libllama loads, with the tokenizer of `tokenizer` and, if `vocab_size` is larger than its
-/// vocabulary, further tokens that never occur in text.
-void write_random_model(const std::filesystem::path& path, const RandomModelShape& shape, const GgufFile& tokenizer,
-                        uint32_t vocab_size = 0);
+/// Writes a model that libllama loads, with the tokenizer of `tokenizer` and, if `vocab_size` is larger than
+/// its vocabulary, further tokens that never occur in text.
+void write_random_model(const std::filesystem::path& path, const RandomModelShape& shape,
+                        const GgufFile& tokenizer, uint32_t vocab_size = 0);
 
 } // namespace spool

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-
 #include <fcntl.h>
+#include <memory>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +33,8 @@ double advance(Session& session, size_t count) {
     const Stopwatch watch;
     for (size_t i = 0; i < count; ++i) {
         const auto logits = session.logits();
-        const auto token = static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+        const auto token =
+            static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
         session.read(std::span(&token, 1));
     }
     return watch.seconds();
@@ -112,7 +112,8 @@ std::vector<SpeedRow> measure_strategy(const Model& model, const Bundle* bundle,
     fill_window(*session, options.window, chunk);
 
     const uint32_t n_sp = pool.pooler() != nullptr ? pool.pooler()->shape().n_sp : 0;
-    LlamaPeer peer(model, pinned + n_sp + options.window + chunk / 2, pool.context().threads());
+    const std::string adapter = bundle != nullptr && bundle->lora ? bundle->lora->string() : "";
+    LlamaPeer peer(model, pinned + n_sp + options.window + chunk / 2, pool.context().threads(), adapter);
     // Whole chunks, so that every segment holds its share of compactions; the two take turns.
     std::vector<double> ours;
     std::vector<double> theirs;
@@ -130,15 +131,27 @@ std::vector<SpeedRow> measure_strategy(const Model& model, const Bundle* bundle,
     if (ours.empty()) {
         fail(ErrorCode::interrupted, "stopped before the first measurement");
     }
-    const std::string name = fmt::format("{} C={} rw={}", bundle != nullptr ? to_string(refresh) : "window", chunk,
-                                         options.window);
-    SpeedRow speed{name, median(ours), "tok/s", median(theirs), median(ratios), "", "llama.cpp, as many cells filled"};
+    const std::string name = fmt::format("{} C={} rw={}", bundle != nullptr ? to_string(refresh) : "window",
+                                         chunk, options.window);
+    SpeedRow speed{name,
+                   median(ours),
+                   "tok/s",
+                   median(theirs),
+                   median(ratios),
+                   "",
+                   adapter.empty() ? "llama.cpp, as many cells filled"
+                                   : "llama.cpp, as many cells filled, same adapter"};
     if (n_sp == 0 || refresh != Layout::carry) {
         return {speed};
     }
     const double bound = 1 / (1 + n_sp / median(prefill) / (chunk / median(theirs)));
     speed.wanted = chunk >= 256 ? ">= 0.95" : "";
-    SpeedRow share{name + ", of the bound", speed.ratio, "x", bound, speed.ratio / bound, chunk >= 256 ? "" : ">= 0.97",
+    SpeedRow share{name + ", of the bound",
+                   speed.ratio,
+                   "x",
+                   bound,
+                   speed.ratio / bound,
+                   chunk >= 256 ? "" : ">= 0.97",
                    fmt::format("1/(1 + ({}/pp)/({}/tg)), pp {:.0f} tok/s", n_sp, chunk, median(prefill))};
     return {speed, share};
 }
@@ -167,12 +180,13 @@ std::vector<SpeedRow> measure_flatness(const Model& model, const Bundle* bundle,
     const double growth = static_cast<double>(current_rss_bytes()) - static_cast<double>(rss_after_warm_up);
     const double early = speeds[5];
     const double late = speeds.back();
-    return {{fmt::format("flat, last 1,000 of {}", speeds.size() * 1000), late, "tok/s", early, late / early, ">= 0.97",
-             "tokens 5,000-6,000 of the same run"},
+    return {{fmt::format("flat, last 1,000 of {}", speeds.size() * 1000), late, "tok/s", early, late / early,
+             ">= 0.97", "tokens 5,000-6,000 of the same run"},
             {"resident growth after warm-up", growth / (1 << 20U), "MiB", 0, 0, "< 8", ""}};
 }
 
-std::vector<SpeedRow> measure_pooler(const Model& tokenizer_model, const std::filesystem::path& folder, int threads) {
+std::vector<SpeedRow> measure_pooler(const Model& tokenizer_model, const std::filesystem::path& folder,
+                                     int threads) {
     constexpr size_t kept = 4096;
     constexpr size_t chunk = 64;
     const PoolerShape shape{1536, 32, 8, 3, 2048};
@@ -218,8 +232,13 @@ SpeedRow measure_programs(const std::string& name, const std::vector<std::string
         theirs.push_back(1000 * run_program(peer));
     }
     const double allowed = 1.1 * median(theirs) + 50;
-    return {name, median(ours), "ms", median(theirs), median(ours) / median(theirs),
-            fmt::format("<= {:.0f} ms", allowed), "llama-simple -n 1, whole programs"};
+    return {name,
+            median(ours),
+            "ms",
+            median(theirs),
+            median(ours) / median(theirs),
+            fmt::format("<= {:.0f} ms", allowed),
+            "llama-simple -n 1, whole programs"};
 }
 
 } // namespace spool

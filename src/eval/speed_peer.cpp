@@ -12,7 +12,9 @@ namespace spool {
 
 void LlamaPeer::Deleter::operator()(llama_context* context) const { llama_free(context); }
 
-LlamaPeer::LlamaPeer(const Model& model, size_t cells, int threads)
+void LlamaPeer::Deleter::operator()(llama_adapter_lora* adapter) const { llama_adapter_lora_free(adapter); }
+
+LlamaPeer::LlamaPeer(const Model& model, size_t cells, int threads, const std::string& adapter)
     : cells_(cells), vocab_size_(model.facts().vocab_size) {
     auto params = llama_context_default_params();
     params.n_ctx = static_cast<uint32_t>(cells + 512);
@@ -24,6 +26,14 @@ LlamaPeer::LlamaPeer(const Model& model, size_t cells, int threads)
     context_.reset(llama_init_from_model(model.handle(), params));
     if (!context_) {
         fail(ErrorCode::out_of_memory, "the peer's context of {} cells cannot be made", cells);
+    }
+    if (!adapter.empty()) {
+        adapter_.reset(llama_adapter_lora_init(model.handle(), adapter.c_str()));
+        llama_adapter_lora* pointer = adapter_.get();
+        float scale = 1.0F;
+        if (pointer == nullptr || llama_set_adapters_lora(context_.get(), &pointer, 1, &scale) != 0) {
+            fail(ErrorCode::incompatible, "{}: the peer cannot use this adapter", adapter);
+        }
     }
 }
 
@@ -37,7 +47,8 @@ void LlamaPeer::fill(size_t cells) {
         for (size_t i = 0; i < tokens.size(); ++i) {
             tokens[i] = static_cast<Token>((filled_ + i) * 37 % 1000 + 100);
         }
-        if (llama_decode(context_.get(), llama_batch_get_one(tokens.data(), static_cast<int32_t>(tokens.size()))) != 0) {
+        if (llama_decode(context_.get(),
+                         llama_batch_get_one(tokens.data(), static_cast<int32_t>(tokens.size()))) != 0) {
             fail(ErrorCode::internal, "the peer could not fill its cells");
         }
         filled_ += tokens.size();

@@ -2,8 +2,6 @@
 // and every complaint names the file, the byte offset and the field.
 #pragma once
 
-#include "core/error.h"
-
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +15,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "core/error.h"
 
 namespace spool {
 

@@ -1,15 +1,15 @@
 #include "formats/gguf.h"
 
-#include "core/error.h"
-#include "formats/byte_reader.h"
-#include "formats/gguf_types.h"
-
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <type_traits>
+
+#include "core/error.h"
+#include "formats/byte_reader.h"
+#include "formats/gguf_types.h"
 
 namespace spool {
 
@@ -88,9 +88,7 @@ std::string GgufFile::string(std::string_view key) const {
     return as_string(*this, key, require(*this, key));
 }
 
-uint32_t GgufFile::u32(std::string_view key) const {
-    return as_u32(*this, key, require(*this, key));
-}
+uint32_t GgufFile::u32(std::string_view key) const { return as_u32(*this, key, require(*this, key)); }
 
 float GgufFile::f32(std::string_view key) const {
     const GgufValue& value = require(*this, key);

@@ -1,13 +1,13 @@
 // The parser behind GgufFile's constructor. Lengths and counts are compared with the bytes that are left
 // before anything is allocated, and what the parser keeps is bounded by a budget as well, so that a small
 // element (an empty string takes 8 bytes in the file, a std::string 32) cannot be used as a lever.
-#include "formats/byte_reader.h"
-#include "formats/gguf.h"
-#include "formats/gguf_types.h"
-
 #include <algorithm>
 #include <bit>
 #include <unordered_set>
+
+#include "formats/byte_reader.h"
+#include "formats/gguf.h"
+#include "formats/gguf_types.h"
 
 namespace spool {
 

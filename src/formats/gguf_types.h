@@ -1,11 +1,11 @@
 // How the alternatives of GgufValue and GgufArray are numbered in a file.
 #pragma once
 
-#include "formats/gguf.h"
-
 #include <array>
 
 #include <gguf.h>
+
+#include "formats/gguf.h"
 
 namespace spool {
 
@@ -15,11 +15,7 @@ inline constexpr std::array<gguf_type, std::variant_size_v<GgufValue>> gguf_type
     GGUF_TYPE_INT32, GGUF_TYPE_FLOAT32, GGUF_TYPE_UINT64, GGUF_TYPE_INT64, GGUF_TYPE_FLOAT64,
     GGUF_TYPE_BOOL,  GGUF_TYPE_STRING,  GGUF_TYPE_ARRAY};
 
-inline gguf_type type_of(const GgufValue& value) {
-    return gguf_types[value.index()];
-}
-inline gguf_type type_of(const GgufArray& array) {
-    return gguf_types[array.index()];
-}
+inline gguf_type type_of(const GgufValue& value) { return gguf_types[value.index()]; }
+inline gguf_type type_of(const GgufArray& array) { return gguf_types[array.index()]; }
 
 } // namespace spool

@@ -1,8 +1,5 @@
 #include "formats/mlx.h"
 
-#include "core/error.h"
-#include "formats/byte_reader.h"
-
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -10,6 +7,9 @@
 #include <string>
 
 #include <ggml.h>
+
+#include "core/error.h"
+#include "formats/byte_reader.h"
 
 namespace spool {
 

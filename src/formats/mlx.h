@@ -1,12 +1,12 @@
 // MLX affine 4-bit weights: codes, scales and biases in groups along the rows.
 #pragma once
 
-#include "formats/safetensors.h"
-
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "formats/safetensors.h"
 
 namespace spool {
 

@@ -18,6 +18,8 @@ std::string vocab_sha256(const std::vector<std::string>& tokens) {
     return sha256(std::as_bytes(std::span(bytes)));
 }
 
-std::string vocab_sha256(const GgufFile& model) { return vocab_sha256(model.strings("tokenizer.ggml.tokens")); }
+std::string vocab_sha256(const GgufFile& model) {
+    return vocab_sha256(model.strings("tokenizer.ggml.tokens"));
+}
 
 } // namespace spool

@@ -1,13 +1,13 @@
 #include "formats/safetensors.h"
 
+#include <algorithm>
+#include <functional>
+#include <set>
+
 #include "core/error.h"
 #include "core/json.h"
 #include "formats/byte_reader.h"
 #include "formats/safetensors_header.h"
-
-#include <algorithm>
-#include <functional>
-#include <set>
 
 namespace spool {
 

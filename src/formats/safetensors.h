@@ -1,14 +1,14 @@
 // Reading and writing safetensors: an 8-byte little-endian header length, a JSON header, tensor bytes.
 #pragma once
 
-#include "core/file.h"
-#include "formats/tensor.h"
-
 #include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/file.h"
+#include "formats/tensor.h"
 
 namespace spool {
 

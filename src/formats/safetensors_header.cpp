@@ -1,9 +1,5 @@
 #include "formats/safetensors_header.h"
 
-#include "core/error.h"
-#include "core/json.h"
-#include "formats/byte_reader.h"
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -12,6 +8,10 @@
 #include <optional>
 #include <unordered_set>
 #include <utility>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "formats/byte_reader.h"
 
 namespace spool {
 

@@ -1,13 +1,13 @@
 // The JSON header of a safetensors file.
 #pragma once
 
-#include "formats/tensor.h"
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "formats/tensor.h"
 
 namespace spool {
 

@@ -1,8 +1,5 @@
 #include "formats/tensor.h"
 
-#include "core/error.h"
-#include "formats/byte_reader.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,6 +7,9 @@
 
 #include <fmt/ranges.h>
 #include <ggml.h>
+
+#include "core/error.h"
+#include "formats/byte_reader.h"
 
 namespace spool {
 
@@ -50,13 +50,9 @@ std::vector<float> convert_all(std::span<const std::byte> data, Convert convert)
 
 } // namespace
 
-size_t dtype_size(DType dtype) {
-    return info(dtype).size;
-}
+size_t dtype_size(DType dtype) { return info(dtype).size; }
 
-std::string_view dtype_name(DType dtype) {
-    return info(dtype).name;
-}
+std::string_view dtype_name(DType dtype) { return info(dtype).name; }
 
 std::optional<uint64_t> tensor_bytes(DType dtype, std::span<const int64_t> shape) {
     std::optional<uint64_t> size = dtype_size(dtype);
@@ -69,9 +65,7 @@ std::optional<uint64_t> tensor_bytes(DType dtype, std::span<const int64_t> shape
     return size;
 }
 
-size_t TensorView::elements() const {
-    return data.size() / dtype_size(dtype);
-}
+size_t TensorView::elements() const { return data.size() / dtype_size(dtype); }
 
 std::vector<float> to_float(const TensorView& tensor) {
     switch (tensor.dtype) {

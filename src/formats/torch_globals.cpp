@@ -1,7 +1,7 @@
-#include "formats/torch_values.h"
-
 #include <algorithm>
 #include <array>
+
+#include "formats/torch_values.h"
 
 namespace spool {
 

@@ -1,10 +1,10 @@
 #include "formats/torch_machine.h"
 
-#include "core/error.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
+
+#include "core/error.h"
 
 namespace spool {
 

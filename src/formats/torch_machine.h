@@ -2,15 +2,15 @@
 // memo, storages by persistent id, and a fixed list of names that build tensors. Nothing is ever executed.
 #pragma once
 
-#include "formats/byte_reader.h"
-#include "formats/torch_values.h"
-
 #include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "formats/byte_reader.h"
+#include "formats/torch_values.h"
 
 namespace spool {
 

@@ -1,10 +1,10 @@
 // The part of the machine that knows torch: which names a pickle may use and what they make.
-#include "core/error.h"
-#include "formats/torch_machine.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "core/error.h"
+#include "formats/torch_machine.h"
 
 namespace spool {
 

@@ -1,12 +1,12 @@
 #include "formats/torch_pickle.h"
 
-#include "core/error.h"
-#include "formats/torch_machine.h"
-#include "formats/zip.h"
-
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
+
+#include "core/error.h"
+#include "formats/torch_machine.h"
+#include "formats/zip.h"
 
 namespace spool {
 

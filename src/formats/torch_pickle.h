@@ -1,12 +1,12 @@
 // Reading a PyTorch state dict (torch.save's zip archive) without executing anything in its pickle.
 #pragma once
 
-#include "core/file.h"
-#include "formats/tensor.h"
-
 #include <filesystem>
 #include <string_view>
 #include <vector>
+
+#include "core/file.h"
+#include "formats/tensor.h"
 
 namespace spool {
 

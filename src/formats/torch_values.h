@@ -1,8 +1,6 @@
 // What the pickle of a PyTorch state dict can hold.
 #pragma once
 
-#include "formats/tensor.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +9,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "formats/tensor.h"
 
 namespace spool {
 

@@ -1,10 +1,10 @@
 #include "formats/zip.h"
 
-#include "core/error.h"
-#include "formats/byte_reader.h"
-
 #include <algorithm>
 #include <optional>
+
+#include "core/error.h"
+#include "formats/byte_reader.h"
 
 namespace spool {
 

@@ -33,16 +33,19 @@ size_t announce_memory(SessionPool& pool) {
     constexpr size_t program = size_t{24} << 20U;
     const PoolMemory& memory = pool.memory();
     const size_t model_file = std::filesystem::file_size(pool.model().path());
-    // Already counted in the anonymous memory of this moment: the vocabulary, the KV cache (cleared when made), the
-    // pooler's weights. Still to come: pages of the mapped model, graph scratch, the pooler's scratch.
-    const size_t bound = status_bytes("RssAnon:") + model_file + memory.compute + memory.pooler_scratch + program;
+    // Already counted in the anonymous memory of this moment: the vocabulary, the KV cache (cleared when
+    // made), the pooler's weights. Still to come: pages of the mapped model, graph scratch, the pooler's
+    // scratch.
+    const size_t bound =
+        status_bytes("RssAnon:") + model_file + memory.compute + memory.pooler_scratch + program;
     const MemorySettings& s = pool.settings();
-    log_info("memory: model {} + KV {} ({} cells for pin {} + window {} + chunk {}) + compute {} + pooler {}; "
-             "at most {} resident, however long it runs",
-             format_bytes(static_cast<double>(memory.model)), format_bytes(static_cast<double>(memory.kv)),
-             memory.cells, s.pin, s.window, s.chunk, format_bytes(static_cast<double>(memory.compute)),
-             format_bytes(static_cast<double>(memory.pooler_weights + memory.pooler_scratch)),
-             format_bytes(static_cast<double>(bound)));
+    log_info(
+        "memory: model {} + KV {} ({} cells for pin {} + window {} + chunk {}) + compute {} + pooler {}; "
+        "at most {} resident, however long it runs",
+        format_bytes(static_cast<double>(memory.model)), format_bytes(static_cast<double>(memory.kv)),
+        memory.cells, s.pin, s.window, s.chunk, format_bytes(static_cast<double>(memory.compute)),
+        format_bytes(static_cast<double>(memory.pooler_weights + memory.pooler_scratch)),
+        format_bytes(static_cast<double>(bound)));
     return bound;
 }
 

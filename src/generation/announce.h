@@ -7,8 +7,8 @@
 
 namespace spool {
 
-/// Prints what `pool` reserved, part by part, and an upper bound of the process's resident memory; returns the
-/// bound in bytes. Call once, after the pool and its sessions exist and before anything is read.
+/// Prints what `pool` reserved, part by part, and an upper bound of the process's resident memory; returns
+/// the bound in bytes. Call once, after the pool and its sessions exist and before anything is read.
 size_t announce_memory(SessionPool& pool);
 
 } // namespace spool

@@ -5,8 +5,8 @@
 
 namespace spool {
 
-Generation generate(Session& session, Sampler& sampler, const Tokenizer& tokenizer, const GenerationOptions& options,
-                    Meter* meter) {
+Generation generate(Session& session, Sampler& sampler, const Tokenizer& tokenizer,
+                    const GenerationOptions& options, Meter* meter) {
     Generation result;
     Utf8Stream characters;
     StopStrings stop(options.stop);

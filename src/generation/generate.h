@@ -17,7 +17,7 @@ namespace spool {
 
 struct GenerationOptions {
     size_t max_tokens = 256;
-    double max_seconds = 0; ///< wall clock; 0: no limit
+    double max_seconds = 0;  ///< wall clock; 0: no limit
     size_t repeat_limit = 6; ///< identical tokens in a row; 0: no limit
     std::vector<std::string> stop;
     bool show_special = false; ///< control tokens appear as text
@@ -35,9 +35,9 @@ struct Generation {
     StopReason reason = StopReason::max_tokens;
 };
 
-/// Continues `session` until a stop rule fires. Every chosen token but an end token has been read by the session
-/// when it returns, so that a later call goes on from there. `meter` may be nullptr.
-Generation generate(Session& session, Sampler& sampler, const Tokenizer& tokenizer, const GenerationOptions& options,
-                    Meter* meter);
+/// Continues `session` until a stop rule fires. Every chosen token but an end token has been read by the
+/// session when it returns, so that a later call goes on from there. `meter` may be nullptr.
+Generation generate(Session& session, Sampler& sampler, const Tokenizer& tokenizer,
+                    const GenerationOptions& options, Meter* meter);
 
 } // namespace spool

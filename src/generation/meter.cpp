@@ -1,7 +1,6 @@
 #include "generation/meter.h"
 
 #include <algorithm>
-
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -79,15 +78,16 @@ MeterSummary Meter::summary() const {
 std::string Meter::line() const {
     const MeterSummary now = summary();
     const auto& transcript = session_->transcript();
-    std::string text = fmt::format("{} tok  {:.1f} tok/s  pinned {}  window {}", now.tokens, now.tokens_per_second,
-                                   transcript.pinned, transcript.window().size());
+    std::string text = fmt::format("{} tok  {:.1f} tok/s  pinned {}  window {}", now.tokens,
+                                   now.tokens_per_second, transcript.pinned, transcript.window().size());
     if (pool_->pooler() != nullptr) {
         const uint32_t n_sp = pool_->pooler()->shape().n_sp;
         text += fmt::format("  distant {} -> {} ({:.1f}x)", transcript.distant.size(), transcript.soft_prompt,
                             static_cast<double>(transcript.distant.size()) / n_sp);
     }
-    return text + fmt::format("  evicted {}  cells {}/{}  KV {} fixed", transcript.evicted, session_->cells_used(),
-                              now.kv_cells, format_bytes(static_cast<double>(now.kv_bytes)));
+    return text + fmt::format("  evicted {}  cells {}/{}  KV {} fixed", transcript.evicted,
+                              session_->cells_used(), now.kv_cells,
+                              format_bytes(static_cast<double>(now.kv_bytes)));
 }
 
 void Meter::finish() {
@@ -99,7 +99,8 @@ void Meter::finish() {
     file_ << line.dump() << '\n';
     file_.close();
     if (!file_) {
-        fail(ErrorCode::io, "{}: the metrics could not be written completely (is the disk full?)", path_.string());
+        fail(ErrorCode::io, "{}: the metrics could not be written completely (is the disk full?)",
+             path_.string());
     }
 }
 

@@ -40,12 +40,14 @@ void check_identity(const std::string& text, const Json& expected, const std::fi
     for (const auto& [key, value] : expected.items()) {
         const Json other = found.value(key, Json());
         if (other != value) {
-            differences += fmt::format("\n  {}: the file has {}, this run has {}", key, other.dump(), value.dump());
+            differences +=
+                fmt::format("\n  {}: the file has {}, this run has {}", key, other.dump(), value.dump());
         }
     }
     if (!differences.empty()) {
         fail(ErrorCode::incompatible,
-             "{}: this session was saved with another model, bundle or settings; use the same, or another --session "
+             "{}: this session was saved with another model, bundle or settings; use the same, or another "
+             "--session "
              "file:{}",
              path.string(), differences);
     }
@@ -83,8 +85,8 @@ Transcript read_transcript(const GgufFile& file, const MemorySettings& settings,
     t.window_start = unsigned_key(file, "spool.session.window_start");
     t.evicted = unsigned_key(file, "spool.session.evicted");
     t.soft_prompt = file.u32("spool.session.soft_prompt");
-    t.position_offset = static_cast<int64_t>(file.u32("spool.session.next_position")) -
-                        static_cast<int64_t>(t.tokens.size());
+    t.position_offset =
+        static_cast<int64_t>(file.u32("spool.session.next_position")) - static_cast<int64_t>(t.tokens.size());
 
     const auto damaged = [&](const char* what) {
         fail(ErrorCode::bad_file, "{}: {}; the file is damaged", file.path().string(), what);
@@ -109,7 +111,8 @@ Transcript read_transcript(const GgufFile& file, const MemorySettings& settings,
 
 } // namespace
 
-void save_session(Session& session, SessionPool& pool, const Bundle* bundle, const std::filesystem::path& path) {
+void save_session(Session& session, SessionPool& pool, const Bundle* bundle,
+                  const std::filesystem::path& path) {
     const Transcript& t = session.transcript();
     const std::vector<std::byte> cache = session.save_cache();
     const std::vector<float> logits(session.logits().begin(), session.logits().end());
@@ -134,14 +137,15 @@ void save_session(Session& session, SessionPool& pool, const Bundle* bundle, con
     session.restore(Transcript(t), cache, logits);
 }
 
-void restore_session(Session& session, SessionPool& pool, const Bundle* bundle, const std::filesystem::path& path) {
+void restore_session(Session& session, SessionPool& pool, const Bundle* bundle,
+                     const std::filesystem::path& path) {
     const GgufFile file(path);
     if (file.optional_string("general.architecture") != "spool-session") {
         fail(ErrorCode::bad_file, "{}: is not a spool session", path.string());
     }
     if (const uint32_t version = file.u32("spool.version"); version != session_version) {
-        fail(ErrorCode::bad_file, "{}: has session version {}, this spool reads version {}", path.string(), version,
-             session_version);
+        fail(ErrorCode::bad_file, "{}: has session version {}, this spool reads version {}", path.string(),
+             version, session_version);
     }
     check_identity(file.string("spool.session.identity"), identity(pool, bundle), path);
     Transcript transcript = read_transcript(file, pool.settings(), pool.model().facts().vocab_size);

@@ -12,7 +12,16 @@
 
 namespace spool {
 
-enum class StopReason { end_token, max_tokens, time_limit, repetition, stop_string, interrupted, context_full, caller };
+enum class StopReason {
+    end_token,
+    max_tokens,
+    time_limit,
+    repetition,
+    stop_string,
+    interrupted,
+    context_full,
+    caller
+};
 
 /// "end_token", "max_tokens", ... as printed in `--json`.
 std::string_view to_string(StopReason reason);

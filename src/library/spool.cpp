@@ -1,8 +1,8 @@
 // The public API over the layers: nothing but translation.
-#include <spool/spool.h>
-
 #include <optional>
 #include <utility>
+
+#include <spool/spool.h>
 
 #include "context/memory_request.h"
 #include "context/session.h"
@@ -113,8 +113,8 @@ GenerateResult EngineSession::generate(const GenerateOptions& options,
     generation.max_seconds = options.max_seconds;
     generation.stop = options.stop;
     generation.on_text = on_text;
-    const Generation result =
-        spool::generate(*implementation_->session, sampler, *implementation_->engine->tokenizer, generation, nullptr);
+    const Generation result = spool::generate(*implementation_->session, sampler,
+                                              *implementation_->engine->tokenizer, generation, nullptr);
     return {result.text, result.tokens.size(), std::string(to_string(result.reason))};
 }
 

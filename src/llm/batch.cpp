@@ -25,7 +25,8 @@ void Batch::add(Token token, Position position, SequenceId sequence, bool output
 
 void Batch::add(std::span<const float> embedding, Position position, SequenceId sequence, bool output) {
     if (embedding.size() != width_) {
-        fail(ErrorCode::internal, "an embedding of {} floats in a batch of width {}", embedding.size(), width_);
+        fail(ErrorCode::internal, "an embedding of {} floats in a batch of width {}", embedding.size(),
+             width_);
     }
     embeddings_.insert(embeddings_.end(), embedding.begin(), embedding.end());
     positions_.push_back(position);

@@ -35,7 +35,8 @@ Context::Context(const Model& model, const ContextOptions& options)
     handle_.reset(llama_init_from_model(model.handle(), params));
     if (!handle_) {
         fail(ErrorCode::out_of_memory,
-             "{}: libllama cannot make a context of {} cells: {}. Try a smaller --window, --chunk or --ctx-size, or "
+             "{}: libllama cannot make a context of {} cells: {}. Try a smaller --window, --chunk or "
+             "--ctx-size, or "
              "another --cache-type-k/-v",
              model.path().string(), options.cells, last_backend_message());
     }
@@ -52,7 +53,8 @@ uint32_t Context::cells() const { return llama_n_ctx(handle_.get()); }
 
 void Context::apply_adapter(const std::string& path, float scale) {
     clear_backend_message();
-    std::unique_ptr<llama_adapter_lora, Deleter> adapter(llama_adapter_lora_init(model_->handle(), path.c_str()));
+    std::unique_ptr<llama_adapter_lora, Deleter> adapter(
+        llama_adapter_lora_init(model_->handle(), path.c_str()));
     if (!adapter) {
         fail(ErrorCode::incompatible, "{}: libllama cannot use this adapter with {}: {}", path,
              model_->path().string(), last_backend_message());
@@ -76,7 +78,8 @@ void Context::decode(Batch& batch) {
         clear_backend_message();
         const int status = llama_decode(handle_.get(), batch.view(first, count));
         if (status == 1) {
-            fail(ErrorCode::out_of_memory, "the KV cache of {} cells has no room for {} more tokens", cells(), count);
+            fail(ErrorCode::out_of_memory, "the KV cache of {} cells has no room for {} more tokens", cells(),
+                 count);
         }
         if (status == 2) {
             fail(ErrorCode::interrupted, "decoding was stopped");
@@ -133,8 +136,8 @@ std::vector<std::byte> Context::save_sequence(SequenceId sequence) const {
 void Context::load_sequence(SequenceId sequence, std::span<const std::byte> bytes) {
     remove(sequence, -1, -1);
     clear_backend_message();
-    const size_t read = llama_state_seq_set_data(handle_.get(), reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                 bytes.size(), sequence);
+    const size_t read = llama_state_seq_set_data(
+        handle_.get(), reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), sequence);
     if (read != bytes.size()) {
         remove(sequence, -1, -1);
         fail(ErrorCode::bad_file, "libllama does not accept the saved state of {} bytes: {}", bytes.size(),

@@ -60,8 +60,8 @@ class Context {
     /// Leaves the adapter out, or uses it again. Without an adapter it does nothing.
     void enable_adapter(bool enabled);
 
-    /// Feeds all rows, in steps of at most `batch` rows. After it, logits(row) is valid for the rows of the last
-    /// step that asked for output. Throws Error{out_of_memory} when no cells are left.
+    /// Feeds all rows, in steps of at most `batch` rows. After it, logits(row) is valid for the rows of the
+    /// last step that asked for output. Throws Error{out_of_memory} when no cells are left.
     void decode(Batch& batch);
     /// [n_vocab], valid until the next decode. `row`: index in the batch of the last decode.
     std::span<const float> logits(size_t row) const;

@@ -19,14 +19,17 @@ namespace {
 uint64_t kv_elements_per_cell(const GgufFile& file, const ModelFacts& facts, const llama_model* model) {
     const std::string prefix = facts.architecture + ".attention.";
     const auto heads = static_cast<uint64_t>(std::max(1, llama_model_n_head(model)));
-    const uint64_t key = file.optional_u32(prefix + "key_length").value_or(static_cast<uint64_t>(facts.width) / heads);
+    const uint64_t key =
+        file.optional_u32(prefix + "key_length").value_or(static_cast<uint64_t>(facts.width) / heads);
     const uint64_t value =
         file.optional_u32(prefix + "value_length").value_or(static_cast<uint64_t>(facts.width) / heads);
-    return static_cast<uint64_t>(facts.layers) * static_cast<uint64_t>(llama_model_n_head_kv(model)) * (key + value);
+    return static_cast<uint64_t>(facts.layers) * static_cast<uint64_t>(llama_model_n_head_kv(model)) *
+           (key + value);
 }
 
 bool scales_embeddings(const GgufFile& file, const std::string& architecture) {
-    constexpr std::array scaled = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "minicpm", "minicpm3", "grok"};
+    constexpr std::array scaled = {"gemma",  "gemma2",  "gemma3",   "gemma3n",
+                                   "gemma4", "minicpm", "minicpm3", "grok"};
     for (const char* name : scaled) {
         if (architecture == name) {
             return true;
@@ -47,8 +50,9 @@ Model::Model(const ModelOptions& options) : path_(options.path) {
     facts_.vocab_sha256 = spool::vocab_sha256(file);
     facts_.scales_embeddings = scales_embeddings(file, facts_.architecture);
     if (facts_.architecture == "spool-pooler" || facts_.architecture == "spool-session") {
-        fail(ErrorCode::bad_file, "{}: is a {} file, not a language model; pass the model with -m and the bundle's "
-                                  "folder with --bundle",
+        fail(ErrorCode::bad_file,
+             "{}: is a {} file, not a language model; pass the model with -m and the bundle's "
+             "folder with --bundle",
              path_.string(), facts_.architecture);
     }
     try {
@@ -78,7 +82,8 @@ Model::Model(const ModelOptions& options) : path_(options.path) {
         if (progress.cancelled) {
             fail(ErrorCode::interrupted, "{}: loading was cancelled", path_.string());
         }
-        fail(ErrorCode::bad_file, "{}: libllama cannot load this model: {}", path_.string(), last_backend_message());
+        fail(ErrorCode::bad_file, "{}: libllama cannot load this model: {}", path_.string(),
+             last_backend_message());
     }
 
     std::array<char, 256> text{};
@@ -105,7 +110,8 @@ std::string Model::fingerprint() const {
     }
     const auto data = bytes.subspan(data_start);
     const auto size = std::to_string(bytes.size());
-    const std::string text = size + sha256(bytes.first(data_start)) + sha256(data.first(std::min(sample, data.size()))) +
+    const std::string text = size + sha256(bytes.first(data_start)) +
+                             sha256(data.first(std::min(sample, data.size()))) +
                              sha256(data.last(std::min(sample, data.size())));
     return sha256(std::as_bytes(std::span(text)));
 }
@@ -113,7 +119,8 @@ std::string Model::fingerprint() const {
 const TokenRows& Model::token_rows() const {
     if (facts_.scales_embeddings) {
         fail(ErrorCode::unsupported,
-             "{}: {} models scale their token embeddings, so a soft prompt made of unscaled rows does not fit them; "
+             "{}: {} models scale their token embeddings, so a soft prompt made of unscaled rows does not "
+             "fit them; "
              "use --strategy window",
              path_.string(), facts_.architecture);
     }
@@ -139,9 +146,10 @@ std::optional<std::string> Model::cannot_evict(uint32_t window) const {
         return "it uses multi-dimensional positions (M-RoPE), which cannot be re-based";
     }
     if (facts_.sliding_window > 0 && window > static_cast<uint32_t>(facts_.sliding_window)) {
-        return fmt::format("its own sliding window is {} tokens, smaller than the window of {} asked for; use "
-                           "--window {} or less",
-                           facts_.sliding_window, window, facts_.sliding_window);
+        return fmt::format(
+            "its own sliding window is {} tokens, smaller than the window of {} asked for; use "
+            "--window {} or less",
+            facts_.sliding_window, window, facts_.sliding_window);
     }
     return std::nullopt;
 }

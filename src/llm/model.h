@@ -30,12 +30,12 @@ struct ModelFacts {
     std::string name;         ///< general.name
     std::string description;  ///< libllama's own, e.g. "llama 135M Q4_1"
     std::string vocab_sha256;
-    int64_t width = 0;        ///< n_embd, H
+    int64_t width = 0; ///< n_embd, H
     int32_t layers = 0;
     int32_t vocab_size = 0;
-    int32_t trained_context = 0;  ///< n_ctx_train
-    int32_t sliding_window = 0;   ///< 0: none
-    uint64_t bytes = 0;           ///< of all tensors
+    int32_t trained_context = 0;       ///< n_ctx_train
+    int32_t sliding_window = 0;        ///< 0: none
+    uint64_t bytes = 0;                ///< of all tensors
     uint64_t kv_elements_per_cell = 0; ///< of K and V, all layers
     bool scales_embeddings = false;
 };

@@ -68,12 +68,14 @@ Sampler::Handle Sampler::make_chain(uint32_t seed) const {
                 never.push_back({token, -INFINITY});
             }
         }
-        add(llama_sampler_init_logit_bias(tokenizer_->size(), static_cast<int32_t>(never.size()), never.data()));
+        add(llama_sampler_init_logit_bias(tokenizer_->size(), static_cast<int32_t>(never.size()),
+                                          never.data()));
     }
-    const bool penalties = o.repeat_penalty != 1.0F || o.frequency_penalty != 0.0F || o.presence_penalty != 0.0F;
+    const bool penalties =
+        o.repeat_penalty != 1.0F || o.frequency_penalty != 0.0F || o.presence_penalty != 0.0F;
     if (penalties && o.penalty_last_n != 0) {
-        add(llama_sampler_init_penalties(tokenizer_->size(), o.penalty_last_n, o.repeat_penalty, o.frequency_penalty,
-                                         o.presence_penalty));
+        add(llama_sampler_init_penalties(tokenizer_->size(), o.penalty_last_n, o.repeat_penalty,
+                                         o.frequency_penalty, o.presence_penalty));
     }
     if (o.dry_multiplier > 0.0F && o.dry_penalty_last_n != 0) {
         std::vector<const char*> breakers;
@@ -81,8 +83,8 @@ Sampler::Handle Sampler::make_chain(uint32_t seed) const {
         for (const auto& breaker : o.dry_sequence_breakers) {
             breakers.push_back(breaker.c_str());
         }
-        add(llama_sampler_init_dry(vocab, o.dry_multiplier, o.dry_base, o.dry_allowed_length, o.dry_penalty_last_n,
-                                   breakers.data(), breakers.size()));
+        add(llama_sampler_init_dry(vocab, o.dry_multiplier, o.dry_base, o.dry_allowed_length,
+                                   o.dry_penalty_last_n, breakers.data(), breakers.size()));
     }
     if (o.temperature <= 0.0F) {
         add(llama_sampler_init_greedy());
@@ -108,8 +110,8 @@ Sampler::Handle Sampler::make_grammar() const {
     }
     Handle grammar(llama_sampler_init_grammar(tokenizer_->handle(), options_.grammar.c_str(), "root"));
     if (!grammar) {
-        fail(ErrorCode::invalid_argument,
-             "the grammar does not parse; it must be GBNF with a rule named root (llama.cpp's grammars/README.md)");
+        fail(ErrorCode::invalid_argument, "the grammar does not parse; it must be GBNF with a rule named "
+                                          "root (llama.cpp's grammars/README.md)");
     }
     return grammar;
 }
@@ -151,7 +153,8 @@ void Sampler::accept(Token token) { llama_sampler_accept(chain_.get(), token); }
 
 void Sampler::restart(std::span<const Token> history, uint64_t position) {
     chain_ = make_chain(mix(options_.seed, position));
-    const auto depth = static_cast<size_t>(std::max({options_.penalty_last_n, options_.dry_penalty_last_n, 0}));
+    const auto depth =
+        static_cast<size_t>(std::max({options_.penalty_last_n, options_.dry_penalty_last_n, 0}));
     for (const Token token : history.last(std::min(depth, history.size()))) {
         accept(token);
     }

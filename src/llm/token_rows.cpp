@@ -10,7 +10,8 @@ TokenRows::TokenRows(const GgufFile& model) : file_(model.path()) {
     const GgufTensor* tensor = model.find_tensor("token_embd.weight");
     if (tensor == nullptr || tensor->ne.size() != 2) {
         fail(ErrorCode::unsupported,
-             "{}: has no two-dimensional token_embd.weight, so its token rows cannot be read; a soft prompt needs "
+             "{}: has no two-dimensional token_embd.weight, so its token rows cannot be read; a soft prompt "
+             "needs "
              "them (merge a split model into one file)",
              model.path().string());
     }
@@ -31,7 +32,8 @@ void TokenRows::read(std::span<const Token> tokens, float* out) const {
     const auto* traits = ggml_get_type_traits(type_);
     for (const Token token : tokens) {
         if (token < 0 || token >= rows_) {
-            fail(ErrorCode::invalid_argument, "token id {} is outside the vocabulary of {} tokens", token, rows_);
+            fail(ErrorCode::invalid_argument, "token id {} is outside the vocabulary of {} tokens", token,
+                 rows_);
         }
         const std::byte* row = table + static_cast<size_t>(token) * row_bytes;
         if (type_ == GGML_TYPE_F32) {

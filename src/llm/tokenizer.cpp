@@ -13,12 +13,12 @@ Tokenizer::Tokenizer(const Model& model) : vocab_(llama_model_get_vocab(model.ha
 std::vector<Token> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {
     const auto length = static_cast<int32_t>(text.size());
     std::vector<Token> tokens(text.size() + 4);
-    int32_t count = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
-                                   add_special, parse_special);
+    int32_t count = llama_tokenize(vocab_, text.data(), length, tokens.data(),
+                                   static_cast<int32_t>(tokens.size()), add_special, parse_special);
     if (count < 0) {
         tokens.resize(static_cast<size_t>(-count));
-        count = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
-                               add_special, parse_special);
+        count = llama_tokenize(vocab_, text.data(), length, tokens.data(),
+                               static_cast<int32_t>(tokens.size()), add_special, parse_special);
     }
     if (count < 0) {
         fail(ErrorCode::invalid_argument, "the text of {} bytes cannot be tokenised", text.size());

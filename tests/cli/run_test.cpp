@@ -28,12 +28,13 @@ class RunTest : public ::testing::Test {
 };
 
 TEST_F(RunTest, JsonHoldsThePromisedFieldsAndMemoryStaysWithinTheAnnouncement) {
-    const auto result = run_spool({"run", "-m", model_, "--bundle", bundle_, "--refresh", "carry", "--window", "96",
-                                   "--chunk", "48", "-p", "The sea", "-n", "400", "--ignore-eos", "--json"});
+    const auto result =
+        run_spool({"run", "-m", model_, "--bundle", bundle_, "--refresh", "carry", "--window", "96",
+                   "--chunk", "48", "-p", "The sea", "-n", "400", "--ignore-eos", "--json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const Json json = result.json();
-    for (const char* field : {"text", "tokens", "stop_reason", "tokens_per_second", "kv_bytes", "kv_cells", "max_kept",
-                              "compression", "compactions", "evicted", "peak_rss_bytes"}) {
+    for (const char* field : {"text", "tokens", "stop_reason", "tokens_per_second", "kv_bytes", "kv_cells",
+                              "max_kept", "compression", "compactions", "evicted", "peak_rss_bytes"}) {
         EXPECT_TRUE(json.contains(field)) << field;
     }
     EXPECT_EQ(json["tokens"], 400);
@@ -41,11 +42,13 @@ TEST_F(RunTest, JsonHoldsThePromisedFieldsAndMemoryStaysWithinTheAnnouncement) {
     EXPECT_GT(json["compactions"], 4);
     EXPECT_GT(json["compression"], 1.0);
     EXPECT_LE(json["peak_rss_bytes"], json["announced_bytes"]);
-    EXPECT_NE(result.err.find("memory: model"), std::string::npos) << "the memory is announced before the start";
+    EXPECT_NE(result.err.find("memory: model"), std::string::npos)
+        << "the memory is announced before the start";
 }
 
 TEST_F(RunTest, ThePromptCanComeFromStdinAndFromAFile) {
-    const std::vector<std::string> common = {"run", "-m", model_, "-n", "8", "--temp", "0", "--no-display-prompt"};
+    const std::vector<std::string> common = {"run", "-m",     model_, "-n",
+                                             "8",   "--temp", "0",    "--no-display-prompt"};
     const auto from_stdin = run_spool(common, "Once upon a time");
     ASSERT_EQ(from_stdin.exit_code, 0) << from_stdin.err;
     auto with_file = common;
@@ -56,8 +59,8 @@ TEST_F(RunTest, ThePromptCanComeFromStdinAndFromAFile) {
 
 TEST_F(RunTest, CtrlCKeepsThePartialTextAndTheSessionAndExitsWith130) {
     const auto session = (folder_ / "s.spool").string();
-    const Program program({"run", "-m", model_, "-p", "Once upon a time", "-n", "-1", "--ignore-eos", "--repeat-limit", "0",
-                           "--session", session});
+    const Program program({"run", "-m", model_, "-p", "Once upon a time", "-n", "-1", "--ignore-eos",
+                           "--repeat-limit", "0", "--session", session});
     while (program.out_so_far().size() < 60) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -67,14 +70,15 @@ TEST_F(RunTest, CtrlCKeepsThePartialTextAndTheSessionAndExitsWith130) {
     EXPECT_GE(result.out.size(), 60U);
     EXPECT_NE(result.err.find("interrupted"), std::string::npos) << result.err;
 
-    const auto resumed = run_spool({"run", "-m", model_, "-n", "5", "--ignore-eos", "--session", session, "--json"});
+    const auto resumed =
+        run_spool({"run", "-m", model_, "-n", "5", "--ignore-eos", "--session", session, "--json"});
     EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
     EXPECT_EQ(resumed.json()["tokens"], 5);
 }
 
 TEST_F(RunTest, AGrammarIsFollowed) {
-    const auto result = run_spool({"run", "-m", model_, "-p", "Is the sky blue?", "--grammar", "root ::= \"yes\" | \"no\"", "-n",
-                                   "8", "--json"});
+    const auto result = run_spool({"run", "-m", model_, "-p", "Is the sky blue?", "--grammar",
+                                   "root ::= \"yes\" | \"no\"", "-n", "8", "--json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const std::string text = result.json()["text"];
     EXPECT_TRUE(text == "yes" || text == "no") << text;
@@ -82,7 +86,8 @@ TEST_F(RunTest, AGrammarIsFollowed) {
 
 TEST_F(RunTest, TheSameSeedGivesTheSameTextAndAnotherSeedAnother) {
     const auto text = [&](const std::string& seed) {
-        return run_spool({"run", "-m", model_, "-p", "Once", "-n", "24", "--temp", "1", "--seed", seed, "--json"})
+        return run_spool(
+                   {"run", "-m", model_, "-p", "Once", "-n", "24", "--temp", "1", "--seed", seed, "--json"})
             .json()["text"];
     };
     EXPECT_EQ(text("1"), text("1"));
@@ -91,8 +96,8 @@ TEST_F(RunTest, TheSameSeedGivesTheSameTextAndAnotherSeedAnother) {
 
 TEST_F(RunTest, MetricsHaveALineForEveryCompactionAndASummary) {
     const auto file = folder_ / "m.jsonl";
-    const auto result = run_spool({"run", "-m", model_, "--window", "64", "--chunk", "32", "-p", "The sea", "-n", "200",
-                                   "--ignore-eos", "--metrics", file.string(), "--json"});
+    const auto result = run_spool({"run", "-m", model_, "--window", "64", "--chunk", "32", "-p", "The sea",
+                                   "-n", "200", "--ignore-eos", "--metrics", file.string(), "--json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     std::ifstream lines(file);
     size_t compactions = 0;
@@ -135,7 +140,8 @@ TEST_F(RunTest, MistakesGetAMessageThatNamesThemAndTheWayOut) {
     for (const auto& call : calls) {
         const auto result = run_spool(call.arguments);
         EXPECT_EQ(result.exit_code, call.exit_code) << call.message << "\n" << result.err;
-        EXPECT_NE((result.err + result.out).find(call.message), std::string::npos) << call.message << "\n" << result.err;
+        EXPECT_NE((result.err + result.out).find(call.message), std::string::npos) << call.message << "\n"
+                                                                                   << result.err;
     }
 }
 

@@ -1,10 +1,9 @@
-#include "context/distant_buffer.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
+#include "context/distant_buffer.h"
 #include "context/schedule.h"
 #include "core/random.h"
 

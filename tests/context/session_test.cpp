@@ -1,5 +1,3 @@
-#include "context/session.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -7,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <llama.h>
 
+#include "context/session.h"
 #include "core/error.h"
 #include "llm/sampler.h"
 #include "llm/tokenizer.h"
@@ -35,8 +34,8 @@ std::vector<Token> plain_llama_greedy(const Model& model, std::vector<Token> pro
     params.n_batch = params.n_ubatch = 512;
     params.n_threads = params.n_threads_batch = 2;
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-    const std::unique_ptr<llama_context, decltype(&llama_free)> context(llama_init_from_model(model.handle(), params),
-                                                                        llama_free);
+    const std::unique_ptr<llama_context, decltype(&llama_free)> context(
+        llama_init_from_model(model.handle(), params), llama_free);
     const auto vocab = static_cast<size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model.handle())));
     std::vector<Token> tokens;
     llama_decode(context.get(), llama_batch_get_one(prompt.data(), static_cast<int32_t>(prompt.size())));
@@ -59,7 +58,9 @@ PoolOptions options_for(StrategyKind strategy, uint32_t window, uint32_t chunk) 
 
 class SessionTest : public test::WithDefaultModel {
   protected:
-    std::vector<Token> prompt(const std::string& text) const { return Tokenizer(*model_).encode(text, true, true); }
+    std::vector<Token> prompt(const std::string& text) const {
+        return Tokenizer(*model_).encode(text, true, true);
+    }
     std::optional<Bundle> bundle() const {
         const auto folder = test::fixture("../models/smollm2-bundle");
         return std::filesystem::exists(folder) ? std::optional(read_bundle(folder)) : std::nullopt;
@@ -91,7 +92,8 @@ TEST_P(NothingEvicted, Qwen2ModelEqualsPlainLlamaCppTokenForToken) {
     EXPECT_EQ(greedy(*session, 256), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Strategies, NothingEvicted, ::testing::Values(StrategyKind::full, StrategyKind::window));
+INSTANTIATE_TEST_SUITE_P(Strategies, NothingEvicted,
+                         ::testing::Values(StrategyKind::full, StrategyKind::window));
 
 TEST_F(SessionTest, WindowHoldsNoMoreThanItsCellsHoweverLongItRuns) {
     SessionPool pool(*model_, nullptr, options_for(StrategyKind::window, 100, 40));
@@ -179,11 +181,13 @@ TEST_F(SessionTest, TwoSessionsInOneCacheDoNotDisturbEachOther) {
     for (int i = 0; i < 150; ++i) {
         beside.push_back(most_likely(first->logits()));
         const Token other = most_likely(second->logits());
-        const Feed feeds[] = {{first.get(), std::span(&beside.back(), 1)}, {second.get(), std::span(&other, 1)}};
+        const Feed feeds[] = {{first.get(), std::span(&beside.back(), 1)},
+                              {second.get(), std::span(&other, 1)}};
         pool.feed(feeds);
     }
     EXPECT_EQ(first->transcript().window_start, first->transcript().pinned + 60);
-    // Batched kernels round differently, so only the start must agree exactly; a leak of cells breaks it at once.
+    // Batched kernels round differently, so only the start must agree exactly; a leak of cells breaks it at
+    // once.
     EXPECT_TRUE(std::equal(beside.begin(), beside.begin() + 40, alone.begin()));
 }
 
@@ -217,7 +221,8 @@ TEST_P(SoftPromptTest, EvictionFiresAtEveryCompactionOnceTheBufferIsFullAndKeeps
     ASSERT_GT(log.size(), 10U);
     size_t evicted = 0;
     for (const Compaction& done : log) {
-        const size_t gone = done.length - session->transcript().pinned - done.window; // left the window so far
+        const size_t gone =
+            done.length - session->transcript().pinned - done.window; // left the window so far
         EXPECT_EQ(done.kept, std::min<size_t>(256, gone));
         evicted += done.evicted;
         EXPECT_EQ(evicted + done.kept, gone) << "every token is in exactly one place";

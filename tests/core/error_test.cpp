@@ -1,8 +1,8 @@
-#include "core/error.h"
-
 #include <set>
 
 #include <gtest/gtest.h>
+
+#include "core/error.h"
 
 namespace spool {
 namespace {

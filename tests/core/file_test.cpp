@@ -1,10 +1,10 @@
-#include "core/file.h"
-#include "support/expect_error.h"
-#include "support/temp_folder.h"
-
 #include <filesystem>
 
 #include <gtest/gtest.h>
+
+#include "core/file.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
 
 namespace spool {
 namespace {
@@ -16,9 +16,7 @@ size_t files_in(const std::filesystem::path& folder) {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-    return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 TEST(AtomicFile, nothing_stands_under_the_name_before_commit) {
     const TempFolder folder;

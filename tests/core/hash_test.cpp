@@ -1,19 +1,17 @@
-#include "core/file.h"
-#include "core/hash.h"
-#include "support/expect_error.h"
-#include "support/temp_folder.h"
-
 #include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
 
+#include "core/file.h"
+#include "core/hash.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
+
 namespace spool {
 namespace {
 
-std::string sha256_of(std::string_view text) {
-    return sha256(std::as_bytes(std::span(text)));
-}
+std::string sha256_of(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
 TEST(Hash, sha256_matches_the_vectors_of_fips_180) {
     EXPECT_EQ(sha256_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

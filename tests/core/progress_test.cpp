@@ -1,6 +1,6 @@
-#include "core/progress.h"
-
 #include <gtest/gtest.h>
+
+#include "core/progress.h"
 
 namespace spool {
 namespace {

@@ -1,8 +1,8 @@
-#include "core/random.h"
-
 #include <array>
 
 #include <gtest/gtest.h>
+
+#include "core/random.h"
 
 namespace spool {
 namespace {

@@ -1,10 +1,9 @@
-#include "eval/bootstrap.h"
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "core/random.h"
+#include "eval/bootstrap.h"
 #include "eval/cross_entropy.h"
 
 namespace spool {
@@ -31,9 +30,8 @@ TEST(Bootstrap, TheSameSeedGivesTheSameInterval) {
 }
 
 TEST(Bootstrap, DrawsWithoutAValueAreLeftOut) {
-    const Interval interval = bootstrap(4, [](std::span<const size_t> drawn) {
-        return drawn[0] == 0 ? std::nan("") : 2.0;
-    });
+    const Interval interval =
+        bootstrap(4, [](std::span<const size_t> drawn) { return drawn[0] == 0 ? std::nan("") : 2.0; });
     EXPECT_EQ(interval.lo, 2.0);
     EXPECT_EQ(interval.hi, 2.0);
 }

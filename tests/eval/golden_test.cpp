@@ -35,8 +35,9 @@ class GoldenTest : public test::WithDefaultModel {
         return read_bundle(folder_ / "bundle");
     }
 
-    static CrossEntropyResult evaluate(const Model& model, const Bundle& bundle, const std::vector<Record>& records,
-                                       Layout refresh, ggml_type cache, std::vector<std::string> arms) {
+    static CrossEntropyResult evaluate(const Model& model, const Bundle& bundle,
+                                       const std::vector<Record>& records, Layout refresh, ggml_type cache,
+                                       std::vector<std::string> arms) {
         CrossEntropyOptions options;
         options.pool.threads = 2;
         options.pool.key_type = options.pool.value_type = cache;
@@ -60,7 +61,8 @@ TEST_F(GoldenTest, EachRecordIsWithinAHundredthOfANatInFloat32) {
     for (size_t i = 0; i < records_.size(); i += 3) {
         records.push_back(records_[i]);
     }
-    const auto rebuild = evaluate(*model, bundle, records, Layout::rebuild, GGML_TYPE_F32, {"full", "window", "soft_prompt"});
+    const auto rebuild =
+        evaluate(*model, bundle, records, Layout::rebuild, GGML_TYPE_F32, {"full", "window", "soft_prompt"});
     const auto carry = evaluate(*model, bundle, records, Layout::carry, GGML_TYPE_F32, {"soft_prompt"});
     for (size_t i = 0; i < records.size(); ++i) {
         const Json& golden = records[i].source;
@@ -73,8 +75,8 @@ TEST_F(GoldenTest, EachRecordIsWithinAHundredthOfANatInFloat32) {
 
 TEST_F(GoldenTest, TheMeansOfTheQuantisedModelAndBundleAreWithinFiveHundredths) {
     const Bundle bundle = read_bundle(test::fixture("../models/smollm2-bundle"));
-    const auto rebuild =
-        evaluate(*model_, bundle, records_, Layout::rebuild, GGML_TYPE_F16, {"full", "window", "soft_prompt"});
+    const auto rebuild = evaluate(*model_, bundle, records_, Layout::rebuild, GGML_TYPE_F16,
+                                  {"full", "window", "soft_prompt"});
     const auto carry = evaluate(*model_, bundle, records_, Layout::carry, GGML_TYPE_F16, {"soft_prompt"});
     const auto golden_mean = [&](const char* field) {
         double sum = 0;
@@ -92,7 +94,8 @@ TEST_F(GoldenTest, TheMeansOfTheQuantisedModelAndBundleAreWithinFiveHundredths) 
 TEST_F(GoldenTest, AGarbledSoftPromptWouldBeSeen) {
     const Bundle bundle = read_bundle(test::fixture("../models/smollm2-bundle"));
     std::vector<Record> overfitted(records_.begin(), records_.begin() + 3);
-    const auto result = evaluate(*model_, bundle, overfitted, Layout::rebuild, GGML_TYPE_F16, {"soft_prompt", "noise", "window"});
+    const auto result = evaluate(*model_, bundle, overfitted, Layout::rebuild, GGML_TYPE_F16,
+                                 {"soft_prompt", "noise", "window"});
     EXPECT_LT(result.arms.at("soft_prompt").value + 0.2, result.arms.at("noise").value);
     EXPECT_LT(result.arms.at("soft_prompt").value + 0.2, result.arms.at("window").value);
 }

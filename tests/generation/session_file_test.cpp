@@ -1,8 +1,5 @@
-#include "generation/session_file.h"
-
 #include <csignal>
 #include <fstream>
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "generation/generate.h"
+#include "generation/session_file.h"
 #include "support/model.h"
 
 namespace spool {
@@ -99,7 +97,8 @@ TEST_F(SessionFileTest, OtherSettingsAreRefusedByName) {
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::incompatible);
-        EXPECT_NE(std::string(error.what()).find("window: the file has 96, this run has 100"), std::string::npos)
+        EXPECT_NE(std::string(error.what()).find("window: the file has 96, this run has 100"),
+                  std::string::npos)
             << error.what();
     }
 }

@@ -1,7 +1,6 @@
-#include "generation/stop_rules.h"
-
 #include <gtest/gtest.h>
 
+#include "generation/stop_rules.h"
 #include "generation/utf8_stream.h"
 
 namespace spool {

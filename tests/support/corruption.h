@@ -2,9 +2,6 @@
 // it with an Error that names the file, or reads something from it: no crash, no other exception.
 #pragma once
 
-#include "core/error.h"
-#include "core/file.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -15,6 +12,9 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/file.h"
 
 namespace spool::test {
 

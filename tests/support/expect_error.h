@@ -1,14 +1,14 @@
 // Expectations on spool::Error: its code, and the words its message must contain.
 #pragma once
 
-#include "core/error.h"
-
 #include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
+
+#include "core/error.h"
 
 namespace spool::test {
 

@@ -1,17 +1,17 @@
 // Models for tests: the default one, and tiny ones with random weights.
 #pragma once
 
-#include "core/log.h"
-#include "eval/random_model.h"
-#include "llm/model.h"
-#include "support/data.h"
-
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include "core/log.h"
+#include "eval/random_model.h"
+#include "llm/model.h"
+#include "support/data.h"
 
 namespace spool::test {
 

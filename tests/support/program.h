@@ -2,13 +2,12 @@
 #pragma once
 
 #include <csignal>
-#include <string>
-#include <vector>
-
 #include <fcntl.h>
 #include <spawn.h>
+#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include "core/file.h"
 #include "core/json.h"
