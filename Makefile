@@ -4,7 +4,7 @@ BUNDLE := models/smollm2-bundle
 
 # The demo thinks 1,500 tokens past a window of 256.
 DEMO := -p "Think aloud, step by step, about how a lighthouse keeper could measure the height of the tower." \
-        --window 256 -n 1756 --ignore-eos --temp 0.8 --seed 1
+        --refresh carry --chunk 64 --window 256 -n 1756 --ignore-eos --temp 0.8 --seed 1
 
 .PHONY: build demo test lint format check-format model bench clean help
 .NOTPARALLEL:
@@ -38,7 +38,7 @@ model: ## fetch the default model into models/
 	scripts/fetch-model
 
 bench: build model ## the table of docs/benchmarks.md
-	build/bin/spool bench -m $(MODEL) --bundle $(BUNDLE)
+	build/bin/spool bench -m $(MODEL) --bundle $(BUNDLE) --peer "$$(sed -n 's/^LLAMA_SIMPLE:FILEPATH=//p' build/CMakeCache.txt)"
 
 clean: ## remove the build folders; llama.cpp's build and the downloads stay in the cache folder
 	rm -rf build build-debug build-asan-ubsan build-tsan

@@ -82,4 +82,4 @@ if(NOT EXISTS "${LLAMA_BUILD}/complete")
 endif()
 
 include("${LLAMA_BUILD}/llama-targets.cmake")
-file(GLOB_RECURSE LLAMA_SIMPLE "${LLAMA_BUILD}/llama-simple" "${LLAMA_BUILD}/*/llama-simple")
+set(LLAMA_SIMPLE "${LLAMA_BUILD}/bin/llama-simple" CACHE FILEPATH "llama.cpp's own example program, a benchmark peer" FORCE)

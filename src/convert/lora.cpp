@@ -313,8 +313,9 @@ void gguf_to_peft(const std::filesystem::path& source, const GgufFile* base,
     write_safetensors(destination / weights_name, views, {{"format", "pt"}});
     // llama.cpp takes alpha 0 as a scale of 1, which PEFT writes as alpha = r.
     const float alpha = lora.f32("adapter.lora.alpha");
-    const PeftConfig config = {.rank = static_cast<uint32_t>(*rank),
-                               .alpha = alpha == 0 ? static_cast<double>(*rank) : static_cast<double>(alpha)};
+    const PeftConfig config = {.rank = static_cast<uint32_t>(rank.value_or(0)),
+                               .alpha = alpha == 0 ? static_cast<double>(rank.value_or(0))
+                                                   : static_cast<double>(alpha)};
     write_peft_config(destination / config_name, config, lora.optional_string("spool.base.name").value_or(""),
                       {modules.begin(), modules.end()});
 }

@@ -69,6 +69,7 @@ class BlockView {
         }
         view_.data = copy_;
     }
+    ~BlockView() = default;
     BlockView(const BlockView&) = delete;
     BlockView& operator=(const BlockView&) = delete;
 

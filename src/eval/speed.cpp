@@ -24,7 +24,7 @@ namespace {
 constexpr uint32_t pinned = 16;
 
 double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     return values[values.size() / 2];
 }
 
@@ -33,8 +33,7 @@ double advance(Session& session, size_t count) {
     const Stopwatch watch;
     for (size_t i = 0; i < count; ++i) {
         const auto logits = session.logits();
-        const auto token =
-            static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+        const auto token = static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
         session.read(std::span(&token, 1));
     }
     return watch.seconds();
@@ -81,6 +80,7 @@ PoolerWeights random_pooler(const PoolerShape& shape) {
 /// Runs a program with its output thrown away. Returns wall-clock seconds; throws if it fails.
 double run_program(const std::vector<std::string>& arguments) {
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (const auto& argument : arguments) {
         argv.push_back(const_cast<char*>(argument.c_str()));
     }
@@ -119,7 +119,7 @@ std::vector<SpeedRow> measure_strategy(const Model& model, const Bundle* bundle,
     std::vector<double> theirs;
     std::vector<double> prefill;
     std::vector<double> ratios;
-    const size_t segment = std::max<size_t>(chunk, 128 / chunk * chunk);
+    const size_t segment = std::max<size_t>(chunk, size_t{128 / chunk} * chunk);
     for (size_t done = 0; done < options.tokens && !options.cancelled(); done += segment) {
         ours.push_back(static_cast<double>(segment) / advance(*session, segment));
         theirs.push_back(static_cast<double>(segment) / peer.decode(segment));
