@@ -68,8 +68,7 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
     };
     const auto wanted = [&](const std::string& name) {
         return !interrupted() &&
-               (arguments.only.empty() ||
-                std::find(arguments.only.begin(), arguments.only.end(), name) != arguments.only.end());
+               (arguments.only.empty() || std::ranges::find(arguments.only, name) != arguments.only.end());
     };
     if (wanted("carry")) {
         add(measure_strategy(*loaded.model, bundle, options, Layout::carry, 64));

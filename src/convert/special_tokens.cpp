@@ -131,7 +131,7 @@ void add_chat_templates(const std::filesystem::path& folder, const std::optional
                         std::vector<GgufPair>& pairs) {
     constexpr std::string_view key = "tokenizer.chat_template";
     const JsonValue* value = config ? config->find("chat_template") : nullptr;
-    if (value == nullptr) {
+    if (!config || value == nullptr) {
         if (const auto path = folder / "chat_template.jinja"; std::filesystem::exists(path)) {
             pairs.push_back({std::string(key), read_text(path)});
         }
@@ -171,7 +171,8 @@ std::vector<GgufPair> special_tokens(const std::filesystem::path& folder, const 
         if (tokenizer_config) {
             texts[name] = token_text(*tokenizer_config, role + "_token");
         }
-        std::optional<uint32_t> id = texts[name] ? added_token_id(tokenizer, *texts[name]) : std::nullopt;
+        const std::optional<std::string> text = texts[name];
+        std::optional<uint32_t> id = text ? added_token_id(tokenizer, *text) : std::nullopt;
         for (const auto* fallback : {&config, &generation}) {
             if (!id && *fallback) {
                 id = token_id(**fallback, role + "_token_id");

@@ -111,7 +111,7 @@ std::string merge_text(const JsonFields& model, const JsonValue& merge) {
     }
     const bool pair = merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
     if (!pair) {
-        fail(ErrorCode::bad_file, "{}: field 'merges' holds {}, expected \"a b\" or [\"a\", \"b\"]",
+        fail(ErrorCode::bad_file, R"({}: field 'merges' holds {}, expected "a b" or ["a", "b"])",
              model.source(), merge.dump());
     }
     constexpr std::string_view byte_level_space = "Ġ";

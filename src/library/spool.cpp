@@ -23,7 +23,7 @@ struct Engine::Implementation {
 };
 
 struct EngineSession::Implementation {
-    Engine::Implementation* engine;
+    Engine::Implementation* engine = nullptr;
     std::unique_ptr<Session> session;
 };
 
