@@ -78,7 +78,7 @@ TEST_F(RunTest, CtrlCKeepsThePartialTextAndTheSessionAndExitsWith130) {
 
 TEST_F(RunTest, AGrammarIsFollowed) {
     const auto result = run_spool({"run", "-m", model_, "-p", "Is the sky blue?", "--grammar",
-                                   "root ::= \"yes\" | \"no\"", "-n", "8", "--json"});
+                                   R"(root ::= "yes" | "no")", "-n", "8", "--json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const std::string text = result.json()["text"];
     EXPECT_TRUE(text == "yes" || text == "no") << text;
@@ -176,12 +176,8 @@ TEST(CompletionTest, TheBashScriptCompletesSubcommandsAndOptions) {
 COMP_WORDS=(spool ru); COMP_CWORD=1; _spool; echo "${COMPREPLY[0]}"
 COMP_WORDS=(spool run --wind); COMP_CWORD=2; _spool; echo "${COMPREPLY[0]}"
 )");
-    FILE* pipe = ::popen(("bash " + (folder / "complete.sh").string()).c_str(), "r");
-    ASSERT_NE(pipe, nullptr);
-    std::string out(200, '\0');
-    out.resize(std::fread(out.data(), 1, out.size(), pipe));
-    ::pclose(pipe);
-    EXPECT_EQ(out, "run\n--window\n");
+    const auto result = Program({(folder / "complete.sh").string()}, "", "/bin/bash").wait();
+    EXPECT_EQ(result.out, "run\n--window\n");
 }
 
 } // namespace

@@ -22,11 +22,10 @@ Transcript transcript_of(size_t pinned, size_t raw) {
 std::vector<uint32_t> brute_force_top(const std::vector<float>& mass, size_t keep) {
     std::vector<uint32_t> order(mass.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-        return mass[a] > mass[b] || (mass[a] == mass[b] && a > b);
-    });
+    std::ranges::stable_sort(
+        order, [&](uint32_t a, uint32_t b) { return mass[a] > mass[b] || (mass[a] == mass[b] && a > b); });
     order.resize(std::min(keep, order.size()));
-    std::sort(order.begin(), order.end());
+    std::ranges::sort(order);
     return order;
 }
 

@@ -15,7 +15,7 @@ namespace spool {
 namespace {
 
 Token most_likely(std::span<const float> logits) {
-    return static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
 }
 
 std::vector<Token> greedy(Session& session, size_t count) {
@@ -229,7 +229,7 @@ TEST_P(SoftPromptTest, EvictionFiresAtEveryCompactionOnceTheBufferIsFullAndKeeps
     }
     EXPECT_GT(log.back().evicted, 0U);
     const auto& distant = session->transcript().distant;
-    EXPECT_TRUE(std::is_sorted(distant.begin(), distant.end()));
+    EXPECT_TRUE(std::ranges::is_sorted(distant));
     EXPECT_EQ(distant.size(), 256U);
 }
 
@@ -283,7 +283,7 @@ TEST_F(SessionTest, CarryRefusesAChunkThatIsNotLargerThanTheSoftPrompt) {
 
 TEST_F(SessionTest, SoftPromptWithoutABundleIsRefusedWithTheWayOut) {
     try {
-        SessionPool(*model_, nullptr, options_for(StrategyKind::soft_prompt, 96, 48));
+        const SessionPool pool(*model_, nullptr, options_for(StrategyKind::soft_prompt, 96, 48));
         FAIL();
     } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find("--bundle"), std::string::npos);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numbers>
 
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ TEST(Bootstrap, DrawsWithoutAValueAreLeftOut) {
 
 TEST(CrossEntropy, MatchesTheDefinitionOnASmallVocabulary) {
     const std::vector<float> logits = {1.0F, 2.0F, 3.0F};
-    const double sum = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
+    const double sum = std::numbers::e + std::exp(2.0) + std::exp(3.0);
     EXPECT_NEAR(negative_log_likelihood(logits, 0), std::log(sum) - 1.0, 1e-7);
     EXPECT_NEAR(negative_log_likelihood(logits, 2), std::log(sum) - 3.0, 1e-7);
 }

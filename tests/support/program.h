@@ -26,10 +26,11 @@ struct ProgramResult {
 
 class Program {
   public:
-    /// Starts spool with `arguments` and `input` as stdin.
-    explicit Program(const std::vector<std::string>& arguments, const std::string& input = "") {
+    /// Starts `executable` with `arguments` and `input` as stdin.
+    explicit Program(const std::vector<std::string>& arguments, const std::string& input = "",
+                     const std::string& executable = SPOOL_BINARY) {
         write_text(folder_ / "in", input);
-        std::vector<std::string> words = {SPOOL_BINARY};
+        std::vector<std::string> words = {executable};
         words.insert(words.end(), arguments.begin(), arguments.end());
         std::vector<char*> argv;
         argv.reserve(words.size() + 1);
@@ -43,7 +44,7 @@ class Program {
         constexpr int create = O_WRONLY | O_CREAT | O_TRUNC;
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (folder_ / "out").c_str(), create, 0600);
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "err").c_str(), create, 0600);
-        posix_spawn(&child_, SPOOL_BINARY, &actions, nullptr, argv.data(), environ);
+        posix_spawn(&child_, executable.c_str(), &actions, nullptr, argv.data(), environ);
         posix_spawn_file_actions_destroy(&actions);
     }
 
