@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "context/bundle.h"
-#include "context/settings.h"
 #include "llm/model.h"
+#include "memory/bundle.h"
+#include "memory/settings.h"
 
 namespace spool {
 

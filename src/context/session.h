@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "context/bundle.h"
 #include "context/strategy.h"
+#include "memory/bundle.h"
 
 namespace spool {
 

@@ -1,8 +1,8 @@
 #include "context/soft_prompt.h"
 
 #include "context/cache_refresh.h"
-#include "context/distant_buffer.h"
-#include "context/schedule.h"
+#include "memory/distant_buffer.h"
+#include "memory/schedule.h"
 
 namespace spool {
 
@@ -29,8 +29,7 @@ uint32_t SoftPromptStrategy::peak_cells() const {
 }
 
 size_t SoftPromptStrategy::next_compaction(size_t raw_length) const {
-    const uint32_t wait = settings_.refresh == Layout::carry ? n_sp_ : 0;
-    return next_boundary(raw_length, settings_.chunk, settings_.window + wait);
+    return next_boundary(raw_length, settings_.chunk, idle_length(settings_, n_sp_));
 }
 
 Compaction SoftPromptStrategy::compact(Transcript& transcript, SequenceId sequence,

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "context/settings.h"
-#include "context/transcript.h"
 #include "llm/context.h"
+#include "memory/settings.h"
+#include "memory/transcript.h"
 #include "pooler/pooler.h"
 
 namespace spool {

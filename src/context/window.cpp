@@ -1,8 +1,8 @@
 #include "context/window.h"
 
 #include "context/cache_refresh.h"
-#include "context/distant_buffer.h"
-#include "context/schedule.h"
+#include "memory/distant_buffer.h"
+#include "memory/schedule.h"
 
 namespace spool {
 

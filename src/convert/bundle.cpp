@@ -1,11 +1,11 @@
 #include "convert/bundle.h"
 
-#include "context/bundle.h"
 #include "convert/architecture.h"
 #include "convert/lora.h"
 #include "convert/pooler.h"
 #include "convert/source.h"
 #include "core/error.h"
+#include "memory/bundle.h"
 
 namespace spool {
 

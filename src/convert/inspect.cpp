@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "context/bundle.h"
 #include "convert/hf_config.h"
 #include "convert/hf_weights.h"
 #include "convert/lora.h"
@@ -13,6 +12,7 @@
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/torch_pickle.h"
+#include "memory/bundle.h"
 #include "pooler/weights.h"
 
 namespace spool {

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "context/schedule.h"
 #include "core/error.h"
 #include "core/progress.h"
 #include "core/random.h"
@@ -16,6 +15,7 @@
 #include "eval/speed_peer.h"
 #include "generation/meter.h"
 #include "llm/backend.h"
+#include "memory/schedule.h"
 
 namespace spool {
 

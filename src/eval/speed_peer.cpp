@@ -5,8 +5,8 @@
 
 #include <llama.h>
 
-#include "context/schedule.h"
 #include "core/error.h"
+#include "memory/schedule.h"
 
 namespace spool {
 

@@ -6,13 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "llm/token_rows.h"
+#include "core/token.h"
 
 struct llama_batch;
 
 namespace spool {
 
-using Position = int32_t;
 using SequenceId = int32_t;
 
 /// All tokens or all embeddings, never both. Reusable: clear() keeps the memory.

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "context/bundle.h"
 #include "convert/convert.h"
 #include "convert/inspect.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "formats/safetensors.h"
+#include "memory/bundle.h"
 #include "support/data.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "context/distant_buffer.h"
-#include "context/schedule.h"
 #include "core/random.h"
+#include "memory/distant_buffer.h"
+#include "memory/schedule.h"
 
 namespace spool {
 namespace {

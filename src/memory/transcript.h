@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "llm/batch.h"
+#include "core/token.h"
 
 namespace spool {
 

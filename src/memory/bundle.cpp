@@ -1,4 +1,4 @@
-#include "context/bundle.h"
+#include "memory/bundle.h"
 
 #include <array>
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "context/transcript.h"
+#include "memory/transcript.h"
 
 namespace spool {
 

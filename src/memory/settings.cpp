@@ -1,4 +1,4 @@
-#include "context/settings.h"
+#include "memory/settings.h"
 
 #include "core/error.h"
 

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "context/bundle.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_file.h"
+#include "memory/bundle.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "context/distant_buffer.h"
+#include "memory/distant_buffer.h"
 
 #include <algorithm>
 #include <numeric>
