@@ -1,0 +1,21 @@
+# LibTorch, for the trainer alone: the C++ half of the pinned PyPI package that scripts/deps installs into
+# SPOOL_CACHE_DIR/torch. Its own CMake package is not used: built for CUDA, it asks for the CUDA toolkit even where
+# only the processor is used. Defines the imported target torch.
+file(GLOB torch_candidates "${SPOOL_CACHE_DIR}/torch/lib/python3*/site-packages/torch")
+set(SPOOL_TORCH "${torch_candidates}" CACHE PATH "LibTorch's folder: the one that holds include/ and lib/")
+if(NOT EXISTS "${SPOOL_TORCH}/include/ATen/ATen.h")
+    message(FATAL_ERROR "LibTorch is missing: run scripts/deps, or set SPOOL_TORCH to the folder of a Python "
+                        "package torch, or leave the trainer out with -DSPOOL_BUILD_TRAIN=OFF")
+endif()
+file(READ "${SPOOL_TORCH}/version.py" torch_version)
+string(REGEX MATCH "__version__ = '([^']*)'" torch_version "${torch_version}")
+message(STATUS "LibTorch ${CMAKE_MATCH_1} in ${SPOOL_TORCH}")
+
+add_library(torch INTERFACE IMPORTED)
+target_include_directories(torch SYSTEM INTERFACE "${SPOOL_TORCH}/include"
+                           "${SPOOL_TORCH}/include/torch/csrc/api/include")
+foreach(part torch torch_cpu torch_cuda c10 c10_cuda)
+    if(EXISTS "${SPOOL_TORCH}/lib/lib${part}.so")
+        target_link_libraries(torch INTERFACE "${SPOOL_TORCH}/lib/lib${part}.so")
+    endif()
+endforeach()

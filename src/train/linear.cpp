@@ -1,0 +1,88 @@
+#include "train/linear.h"
+
+namespace spool::train {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+using Packed = c10::intrusive_ptr<PackedWeight>;
+
+bool is_trained(const Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
+
+/// Forward: y = x W^T + b + s (x A^T) B^T. Backward, with g = dL/dy:
+///   dx = g W + (s g B) A      dA = (s g B)^T x      dB = s g^T (x A^T)      dW = g^T x      db = sum g
+class LinearFunction : public torch::autograd::Function<LinearFunction> {
+  public:
+    static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                          const Tensor& a, const Tensor& b, double scale, const Packed& packed) {
+        const Tensor w = packed ? unpack(*packed) : weight;
+        const Tensor rows = x.reshape({-1, x.size(-1)});
+        Tensor y = bias.defined() ? at::addmm(bias, rows, w.t()) : at::mm(rows, w.t());
+        Tensor low;
+        if (a.defined()) {
+            low = at::mm(rows, a.t());
+            y.addmm_(low, b.t(), 1, scale);
+        }
+        const bool needs_rows = is_trained(weight) || is_trained(a);
+        context->save_for_backward({needs_rows ? rows : Tensor(), weight, a, b, low});
+        auto& data = context->saved_data;
+        data["packed"] = packed ? at::IValue::make_capsule(packed) : at::IValue();
+        data["scale"] = scale;
+        data["sizes"] = x.sizes().vec();
+        data["x"] = is_trained(x);
+        data["weight"] = is_trained(weight);
+        data["bias"] = is_trained(bias);
+        auto sizes = x.sizes().vec();
+        sizes.back() = y.size(1);
+        return y.view(sizes);
+    }
+
+    static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+        const auto saved = context->get_saved_variables();
+        const Tensor& rows = saved[0];
+        const Tensor& a = saved[2];
+        const Tensor& b = saved[3];
+        auto& data = context->saved_data;
+        const double scale = data["scale"].toDouble();
+        const Tensor g = gradients[0].reshape({-1, gradients[0].size(-1)});
+
+        tensor_list result(7);
+        Tensor low_gradient;
+        if (a.defined()) {
+            low_gradient = at::mm(g, b).mul_(scale);
+            result[3] = at::mm(low_gradient.t(), rows);
+            result[4] = at::mm(g.t(), saved[4]).mul_(scale);
+        }
+        if (data["x"].toBool()) {
+            const bool is_packed = !data["packed"].isNone();
+            const Tensor w =
+                is_packed
+                    ? unpack(*c10::static_intrusive_pointer_cast<PackedWeight>(data["packed"].toCapsule()))
+                    : saved[1];
+            Tensor dx = at::mm(g, w);
+            if (a.defined()) {
+                dx.addmm_(low_gradient, a);
+            }
+            result[0] = dx.view(data["sizes"].toIntVector());
+        }
+        if (data["weight"].toBool()) {
+            result[1] = at::mm(g.t(), rows);
+        }
+        if (data["bias"].toBool()) {
+            result[2] = g.sum(0);
+        }
+        return result;
+    }
+};
+
+} // namespace
+
+Tensor linear(const Tensor& x, const Linear& layer) {
+    const bool adapted = layer.adapter.has_value();
+    return LinearFunction::apply(x, layer.weight, layer.bias, adapted ? layer.adapter->a : Tensor(),
+                                 adapted ? layer.adapter->b : Tensor(), adapted ? layer.adapter->scale : 0.0,
+                                 layer.packed);
+}
+
+} // namespace spool::train
