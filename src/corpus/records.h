@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/json.h"
-#include "llm/token_rows.h"
+#include "core/token.h"
 
 namespace spool {
 

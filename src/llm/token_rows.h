@@ -9,11 +9,10 @@
 #include <ggml.h>
 
 #include "core/file.h"
+#include "core/token.h"
 #include "formats/gguf.h"
 
 namespace spool {
-
-using Token = int32_t;
 
 class TokenRows {
   public:
