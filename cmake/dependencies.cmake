@@ -11,6 +11,17 @@ find_package(OpenMP QUIET) # ggml links it where there is one
 spool_require(fmt libfmt-dev)
 spool_require(CLI11 libcli11-dev)
 spool_require(ZLIB zlib1g-dev)
+
+# zstd's own CMake package is not in Debian's.
+find_path(ZSTD_INCLUDE_DIR zstd.h)
+find_library(ZSTD_LIBRARY zstd)
+if(NOT ZSTD_INCLUDE_DIR OR NOT ZSTD_LIBRARY)
+    message(FATAL_ERROR "zstd is missing: run scripts/deps, or apt-get install libzstd-dev")
+endif()
+add_library(zstd UNKNOWN IMPORTED)
+set_target_properties(zstd PROPERTIES IMPORTED_LOCATION "${ZSTD_LIBRARY}"
+                      INTERFACE_INCLUDE_DIRECTORIES "${ZSTD_INCLUDE_DIR}")
+
 if(SPOOL_BUILD_TESTS)
     spool_require(GTest libgtest-dev)
 endif()

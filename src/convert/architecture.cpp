@@ -57,10 +57,4 @@ ModelShape model_shape(const GgufFile& model) {
     return shape;
 }
 
-BaseIdentity base_identity(const GgufFile& model) {
-    return {.architecture = model.string("general.architecture"),
-            .name = model.optional_string("general.name").value_or(""),
-            .vocab_sha256 = vocab_sha256(model)};
-}
-
 } // namespace spool

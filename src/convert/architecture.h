@@ -40,7 +40,4 @@ void check_architecture(const std::string& source, std::string_view architecture
 /// From a model GGUF's metadata. Throws Error{bad_file|unsupported}.
 ModelShape model_shape(const GgufFile& model);
 
-/// Architecture, name and vocabulary of a model GGUF.
-BaseIdentity base_identity(const GgufFile& model);
-
 } // namespace spool

@@ -1,9 +1,6 @@
 #include "corpus/json_lines.h"
 
-#include <array>
-#include <string>
-
-#include <zlib.h>
+#include <cstring>
 
 #include "core/error.h"
 
@@ -11,62 +8,65 @@ namespace spool {
 
 namespace {
 
-gzFile as_gz(void* file) { return static_cast<gzFile>(file); }
+constexpr size_t buffer_bytes = size_t{1} << 17U;
+constexpr size_t longest_line = size_t{64} << 20U;
 
 } // namespace
 
-void JsonLines::Closer::operator()(void* file) const { gzclose(as_gz(file)); }
+JsonLines::JsonLines(const std::filesystem::path& path)
+    : path_(path), stream_(open_compressed(path)), buffer_(buffer_bytes) {}
 
-JsonLines::JsonLines(const std::filesystem::path& path) : path_(path) {
-    if (!std::filesystem::exists(path)) {
-        fail(ErrorCode::not_found, "{}: does not exist", path.string());
+bool JsonLines::refill() {
+    try {
+        begin_ = 0;
+        end_ = stream_->read(buffer_);
+    } catch (const Error& error) {
+        fail(error.code(), "{} (after line {})", error.what(), line_);
     }
-    file_.reset(gzopen(path.c_str(), "rb"));
-    if (!file_ || std::filesystem::is_directory(path)) {
-        fail(ErrorCode::io, "{}: cannot be opened as a file", path.string());
-    }
+    return end_ > 0;
 }
 
-JsonLines::~JsonLines() = default;
-
-bool JsonLines::read_line(std::string& text) {
-    constexpr size_t longest = size_t{64} << 20U;
-    text.clear();
-    std::array<char, 65536> part{};
-    while (gzgets(as_gz(file_.get()), part.data(), static_cast<int>(part.size())) != nullptr) {
-        text += part.data();
-        if (text.back() == '\n') {
-            text.pop_back();
-            return true;
-        }
-        if (text.size() > longest) {
+/// Fills text_ with the next line, without its end; false at the end of the file.
+bool JsonLines::read_line() {
+    text_.clear();
+    while (begin_ < end_ || refill()) {
+        const char* from = buffer_.data() + begin_;
+        const auto* newline = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
+        const size_t count = newline != nullptr ? static_cast<size_t>(newline - from) : end_ - begin_;
+        text_.append(from, count);
+        begin_ += count;
+        if (text_.size() > longest_line) {
             fail(ErrorCode::bad_file, "{}:{}: a line of more than 64 MiB; is this JSON Lines?",
                  path_.string(), line_ + 1);
         }
+        if (newline != nullptr) {
+            ++begin_;
+            return true;
+        }
     }
-    int status = Z_OK;
-    const char* message = gzerror(as_gz(file_.get()), &status);
-    if (status != Z_OK && status != Z_STREAM_END) {
-        fail(ErrorCode::bad_file, "{}: the gzip stream is damaged or truncated after line {}: {}",
-             path_.string(), line_, message);
+    return !text_.empty();
+}
+
+const std::string* JsonLines::next_text() {
+    while (read_line()) {
+        ++line_;
+        if (text_.find_first_not_of(" \t\r") != std::string::npos) {
+            return &text_;
+        }
     }
-    return !text.empty();
+    return nullptr;
 }
 
 std::optional<Json> JsonLines::next() {
-    std::string text;
-    while (read_line(text)) {
-        ++line_;
-        if (text.find_first_not_of(" \t\r") == std::string::npos) {
-            continue;
-        }
-        Json value = Json::parse(text, nullptr, false);
-        if (value.is_discarded()) {
-            fail(ErrorCode::bad_file, "{}:{}: the line is not JSON", path_.string(), line_);
-        }
-        return value;
+    const std::string* text = next_text();
+    if (text == nullptr) {
+        return std::nullopt;
     }
-    return std::nullopt;
+    Json value = Json::parse(*text, nullptr, false);
+    if (value.is_discarded()) {
+        fail(ErrorCode::bad_file, "{}:{}: the line is not JSON", path_.string(), line_);
+    }
+    return value;
 }
 
 } // namespace spool

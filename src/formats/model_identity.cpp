@@ -22,4 +22,10 @@ std::string vocab_sha256(const GgufFile& model) {
     return vocab_sha256(model.strings("tokenizer.ggml.tokens"));
 }
 
+BaseIdentity base_identity(const GgufFile& model) {
+    return {.architecture = model.string("general.architecture"),
+            .name = model.optional_string("general.name").value_or(""),
+            .vocab_sha256 = vocab_sha256(model)};
+}
+
 } // namespace spool

@@ -23,4 +23,7 @@ std::string vocab_sha256(const std::vector<std::string>& tokens);
 /// vocab_sha256 of the file's tokenizer.ggml.tokens. Throws Error{bad_file} when it has none.
 std::string vocab_sha256(const GgufFile& model);
 
+/// Architecture, name and vocabulary of a model GGUF.
+BaseIdentity base_identity(const GgufFile& model);
+
 } // namespace spool

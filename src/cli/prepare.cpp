@@ -1,0 +1,206 @@
+// `spool prepare`: corpora, or synthetic traces, to token shards.
+#include "corpus/prepare.h"
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "cli/chat_encoder.h"
+#include "cli/command.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/progress.h"
+#include "llm/model.h"
+
+namespace spool::cli {
+
+namespace {
+
+struct PrepareArguments {
+    std::string model;
+    std::vector<std::string> paths; ///< SOURCE... DEST
+    std::string synthetic;          ///< the task; empty: natural
+    std::string distance = "1024";
+    std::string filler;
+    SyntheticOptions made_up;
+    PrepareOptions options;
+};
+
+int32_t parse_number(std::string_view text, const std::string& whole) {
+    int32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
+        fail(ErrorCode::invalid_argument, "--distance {}: expected tokens, as 2000, or a range, as 500-4000",
+             whole);
+    }
+    return value;
+}
+
+/// "D" or "A-B".
+void parse_distance(const std::string& text, SyntheticOptions& options) {
+    const size_t dash = text.find('-', 1);
+    options.distance_low = parse_number(std::string_view(text).substr(0, dash), text);
+    options.distance_high = dash == std::string::npos
+                                ? options.distance_low
+                                : parse_number(std::string_view(text).substr(dash + 1), text);
+}
+
+/// What was asked for, checked before the model is loaded.
+void resolve(PrepareArguments& arguments) {
+    arguments.options.destination = arguments.paths.back();
+    arguments.paths.pop_back();
+    if (arguments.synthetic.empty()) {
+        if (arguments.paths.empty()) {
+            fail(ErrorCode::invalid_argument,
+                 "prepare takes at least one SOURCE and then DEST; or --synthetic TASK and DEST alone");
+        }
+        return;
+    }
+    if (!arguments.paths.empty()) {
+        fail(ErrorCode::invalid_argument,
+             "--synthetic makes its own traces: give DEST alone, and text to fill with as "
+             "--filler FILE");
+    }
+    arguments.made_up.task = synthetic_task_from_string(arguments.synthetic);
+    parse_distance(arguments.distance, arguments.made_up);
+    if (arguments.filler.empty()) {
+        fail(ErrorCode::invalid_argument, "--synthetic needs natural text between its lines: --filler "
+                                          "FILE.jsonl[.gz|.zst] with a field \"text\" or "
+                                          "\"think\"");
+    }
+    arguments.made_up.filler = arguments.filler;
+}
+
+std::unique_ptr<Model> load_vocabulary(const std::string& path) {
+    ModelOptions options;
+    options.path = path;
+    options.gpu_layers = 0;
+    options.on_progress = [](float /*done*/) { return !interrupted(); };
+    return std::make_unique<Model>(options);
+}
+
+Json to_json(const PrepareReport& report, const std::filesystem::path& destination) {
+    Json splits = Json::object();
+    for (const auto& [name, split] : report.index["splits"].items()) {
+        splits[name] = {
+            {"traces", split["traces"]}, {"tokens", split["tokens"]}, {"shards", split["shards"].size()}};
+    }
+    return {
+        {"destination", destination.string()}, {"splits", splits}, {"rejected", report.index["rejected"]}};
+}
+
+void print_report(const PrepareReport& report, const std::filesystem::path& destination) {
+    for (const auto& [name, split] : report.index["splits"].items()) {
+        fmt::print("{:<6}{:>10} traces {:>14} tokens {:>6} shards\n", name, split["traces"].get<uint64_t>(),
+                   split["tokens"].get<uint64_t>(), split["shards"].size());
+    }
+    for (const auto& [reason, entry] : report.rejected) {
+        fmt::print("left out {:>6}  {:<17} first {}\n", entry.count, reason, entry.example);
+    }
+    fmt::print("wrote {}\n", (destination / "index.json").string());
+}
+
+void run(PrepareArguments& arguments, const Global& global) {
+    catch_interrupts();
+    resolve(arguments);
+    const std::unique_ptr<Model> model = load_vocabulary(arguments.model);
+    const ChatEncoder encoder(*model);
+    PrepareOptions& options = arguments.options;
+    options.base = model->identity();
+    options.vocab_size = model->facts().vocab_size;
+
+    std::optional<Progress> progress;
+    options.on_progress = [&](uint64_t done, uint64_t total) {
+        const bool bytes = arguments.synthetic.empty();
+        if (!progress) {
+            progress.emplace(bytes ? "prepare (KiB)" : "prepare", bytes ? total / 1024 + 1 : total);
+        }
+        progress->update(bytes ? done / 1024 : done);
+        return !interrupted();
+    };
+    const PrepareReport report =
+        arguments.synthetic.empty()
+            ? prepare(std::vector<std::filesystem::path>(arguments.paths.begin(), arguments.paths.end()),
+                      options, encoder)
+            : prepare(arguments.made_up, options, encoder);
+    progress.reset();
+    if (report.index["splits"]["train"]["traces"] == 0) {
+        log_warning("no trace is in the train split; a smaller --val-share leaves some");
+    }
+    if (global.json) {
+        print_json(to_json(report, options.destination));
+    } else {
+        print_report(report, options.destination);
+    }
+}
+
+} // namespace
+
+void add_prepare(CLI::App& app, Global& global) {
+    auto arguments = std::make_shared<PrepareArguments>();
+    PrepareOptions& options = arguments->options;
+    CLI::App* command =
+        app.add_subcommand("prepare", "turn chains of thought into token shards for training");
+    command->footer(
+        "A SOURCE is JSON Lines (plain, gzip, zstd). What a record may look like:\n"
+        "  {\"prompt\": .., \"think\": .., \"answer\": ..}\n"
+        "  {\"messages\": [{\"role\": .., \"content\": ..}], \"reasoning\": .., \"answer\": ..}     "
+        "dolphin-r1\n"
+        "  {\"system\": .., \"conversations\": [{\"from\": .., \"value\": ..}]}                   "
+        "OpenThoughts\n"
+        "  {\"problem\": .., \"generations\": [..], \"correctness_math_verify\": [..]}          OpenR1-Math\n"
+        "DEST appears when everything is written; Ctrl-C leaves nothing behind.\n"
+        "Examples:\n"
+        "  spool prepare -m model.gguf train-*.jsonl.gz shards/ --min-tokens 2000\n"
+        "  spool prepare -m model.gguf open-r1.jsonl.zst shards/ --min-tokens 4000 --val-share 0.01\n"
+        "  spool prepare -m model.gguf shards/ --synthetic recall --facts 8 --distance 500-4000 --samples "
+        "5000 \\\n"
+        "      --filler train.jsonl.gz --seed 1");
+    command
+        ->add_option("-m,--model", arguments->model,
+                     "GGUF of the model whose tokens and chat template are used")
+        ->required();
+    command->add_option("PATHS", arguments->paths, "SOURCE... DEST: files to read, then the folder to write")
+        ->required()
+        ->type_name("");
+    command
+        ->add_option("--min-tokens", options.min_tokens,
+                     "leave shorter traces out; upstream trained on 4000 and more")
+        ->capture_default_str();
+    command->add_option("--max-tokens", options.max_tokens, "leave longer traces out (default: none)");
+    command
+        ->add_option("--val-share", options.val_share,
+                     "share of the prompts, by their hash, kept for validation")
+        ->capture_default_str();
+    command->add_option("--limit", options.limit, "stop after that many traces (default: all)");
+    command->add_option("--shard-tokens", options.shard_tokens, "tokens in one file, at most 67108864")
+        ->capture_default_str();
+    command->add_flag("--overwrite", options.overwrite, "replace the shards that are at DEST");
+    const char* group = "Synthetic";
+    command->add_option("--synthetic", arguments->synthetic, "make traces up: recall | ledger | rally")
+        ->group(group);
+    command->add_option("--samples", arguments->made_up.samples, "traces to make")
+        ->capture_default_str()
+        ->group(group);
+    command->add_option("--facts", arguments->made_up.facts, "codes, accounts or turns in one trace")
+        ->capture_default_str()
+        ->group(group);
+    command
+        ->add_option(
+            "--distance", arguments->distance,
+            "tokens from a statement to the answer that needs it: D, or A-B for uniform in that range")
+        ->capture_default_str()
+        ->group(group);
+    command->add_option("-s,--seed", arguments->made_up.seed, "the same seed makes the same traces")
+        ->capture_default_str()
+        ->group(group);
+    command
+        ->add_option("--filler", arguments->filler, "JSON Lines with natural text in \"text\" or \"think\"")
+        ->group(group);
+    command->callback([arguments, &global] { run(*arguments, global); });
+}
+
+} // namespace spool::cli
