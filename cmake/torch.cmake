@@ -12,8 +12,9 @@ string(REGEX MATCH "__version__ = '([^']*)'" torch_version "${torch_version}")
 message(STATUS "LibTorch ${CMAKE_MATCH_1} in ${SPOOL_TORCH}")
 
 add_library(torch INTERFACE IMPORTED)
-target_include_directories(torch SYSTEM INTERFACE "${SPOOL_TORCH}/include"
-                           "${SPOOL_TORCH}/include/torch/csrc/api/include")
+# Searched last: its folder also holds a copy of fmt, which must not shadow the one spool is linked with.
+target_compile_options(torch INTERFACE "SHELL:-idirafter ${SPOOL_TORCH}/include"
+                       "SHELL:-idirafter ${SPOOL_TORCH}/include/torch/csrc/api/include")
 foreach(part torch torch_cpu torch_cuda c10 c10_cuda)
     if(EXISTS "${SPOOL_TORCH}/lib/lib${part}.so")
         target_link_libraries(torch INTERFACE "${SPOOL_TORCH}/lib/lib${part}.so")

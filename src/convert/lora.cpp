@@ -9,6 +9,7 @@
 #include "convert/rope_rows.h"
 #include "convert/row_stream.h"
 #include "core/error.h"
+#include "formats/lora_keys.h"
 #include "formats/safetensors.h"
 
 namespace spool {
@@ -244,15 +245,7 @@ void peft_to_gguf(const std::filesystem::path& source, const GgufFile& base,
     const BaseIdentity identity = base_identity(base);
 
     GgufWriter writer;
-    writer.set("general.architecture", shape.architecture);
-    writer.set("general.type", std::string("adapter"));
-    writer.set("adapter.type", std::string("lora"));
-    writer.set("adapter.lora.alpha", static_cast<float>(files.config.alpha));
-    writer.set("spool.base.architecture", identity.architecture);
-    writer.set("spool.base.name", identity.name);
-    writer.set("spool.base.vocab_sha256", identity.vocab_sha256);
-    writer.set("spool.base.head_count", shape.heads);
-    writer.set("spool.base.head_count_kv", shape.kv_heads);
+    set_lora_keys(writer, identity, static_cast<float>(files.config.alpha), shape.heads, shape.kv_heads);
 
     Pairs pairs;
     for (const TensorView& tensor : files.weights.tensors()) {

@@ -10,7 +10,7 @@
 #include "context/session.h"
 #include "core/json.h"
 #include "corpus/records.h"
-#include "eval/bootstrap.h"
+#include "core/bootstrap.h"
 
 namespace spool {
 

@@ -18,6 +18,14 @@ Tensor to_tensor(const std::vector<int64_t>& values) {
 
 } // namespace
 
+ForwardPass::Group ForwardPass::pinned_rows(const TraceText& trace) const {
+    Group group;
+    for (size_t i = 0; i < trace.pinned; ++i) {
+        group.push_back({.id = trace.tokens[i], .position = static_cast<int64_t>(i), .trace = traces_});
+    }
+    return group;
+}
+
 void ForwardPass::append_raw(Group& group, const TraceText& trace, size_t first, size_t end, int64_t position,
                              size_t predict_from) const {
     const auto raw = trace.raw();
@@ -39,10 +47,7 @@ void ForwardPass::append_vectors(Group& group, const PlannedCompaction& compacti
 }
 
 void ForwardPass::add_stretch(const TraceText& trace, size_t first, size_t end, size_t from) {
-    Group group;
-    for (size_t i = 0; i < trace.pinned; ++i) {
-        group.push_back({.id = trace.tokens[i], .position = static_cast<int64_t>(i), .trace = traces_});
-    }
+    Group group = pinned_rows(trace);
     if (!group.empty() && from <= first && first < end) {
         group.back().target = trace.raw()[first];
         group.back().token = first;
@@ -96,14 +101,26 @@ void ForwardPass::add_rebuild(const TraceText& trace, const std::vector<PlannedC
     for (size_t k = 0; k < compactions.size(); ++k) {
         const PlannedCompaction& compaction = compactions[k];
         const size_t end = k + 1 < compactions.size() ? compactions[k + 1].raw_length : length;
-        Group group;
-        for (size_t i = 0; i < trace.pinned; ++i) {
-            group.push_back({.id = trace.tokens[i], .position = static_cast<int64_t>(i), .trace = traces_});
-        }
+        Group group = pinned_rows(trace);
         append_vectors(group, compaction, pinned);
         append_raw(group, trace, compaction.window_start, end, pinned + n_sp_, compaction.raw_length);
         causal_.push_back(std::move(group));
     }
+    ++traces_;
+}
+
+void ForwardPass::add_recital(const TraceText& trace, size_t first, size_t end) {
+    PlannedCompaction everything{.raw_length = first, .window_start = first, .kept = {}};
+    for (size_t t = first; t < end; ++t) {
+        everything.kept.push_back(static_cast<uint32_t>(t));
+    }
+    const auto pinned = static_cast<int64_t>(trace.pinned);
+    Group group = pinned_rows(trace);
+    append_vectors(group, everything, pinned);
+    group.back().target = trace.raw()[first];
+    group.back().token = first;
+    append_raw(group, trace, first, end, pinned + n_sp_, first);
+    causal_.push_back(std::move(group));
     ++traces_;
 }
 

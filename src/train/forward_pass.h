@@ -52,6 +52,9 @@ class ForwardPass {
     /// The whole trace as `rebuild` reads it: one stretch up to the first compaction, then for each chunk
     /// [pinned | vectors | window | chunk] at consecutive positions. Predicts every raw token once.
     void add_rebuild(const TraceText& trace, const std::vector<PlannedCompaction>& compactions);
+    /// [pinned | vectors of raw tokens [first, end) | these tokens]: the vectors alone let the model recite
+    /// them. Predicts all of [first, end).
+    void add_recital(const TraceText& trace, size_t first, size_t end);
     /// After the last trace: lays the rows out and makes the plan.
     void finish();
 
@@ -87,6 +90,7 @@ class ForwardPass {
         std::vector<Block> blocks;
     };
 
+    Group pinned_rows(const TraceText& trace) const;
     void append_raw(Group& group, const TraceText& trace, size_t first, size_t end, int64_t position,
                     size_t predict_from) const;
     void append_vectors(Group& group, const PlannedCompaction& compaction, int64_t position);

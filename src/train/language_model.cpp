@@ -143,6 +143,29 @@ std::vector<std::pair<std::string, Tensor>> adapter_parameters(LanguageModel& mo
     return parameters;
 }
 
+std::vector<std::pair<std::string, Tensor>> model_parameters(LanguageModel& model, bool with_embedding) {
+    std::vector<std::pair<std::string, Tensor>> parameters;
+    if (with_embedding) {
+        parameters.emplace_back("token_embd.weight", model.token_embd);
+        if (!model.shape.tied) {
+            parameters.emplace_back("output.weight", model.output);
+        }
+    }
+    parameters.emplace_back("output_norm.weight", model.output_norm);
+    for (size_t layer = 0; layer < model.blocks.size(); ++layer) {
+        const std::string prefix = "blk." + std::to_string(layer) + ".";
+        parameters.emplace_back(prefix + "attn_norm.weight", model.blocks[layer].attn_norm);
+        parameters.emplace_back(prefix + "ffn_norm.weight", model.blocks[layer].ffn_norm);
+        for (auto& [name, matrix] : model.matrices(layer)) {
+            parameters.emplace_back(prefix + name + ".weight", matrix->weight);
+            if (matrix->bias.defined()) {
+                parameters.emplace_back(prefix + name + ".bias", matrix->bias);
+            }
+        }
+    }
+    return parameters;
+}
+
 void pack_matrices(LanguageModel& model, bool nested_scales) {
     for (size_t layer = 0; layer < model.blocks.size(); ++layer) {
         for (auto& [name, matrix] : model.matrices(layer)) {

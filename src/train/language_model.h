@@ -55,6 +55,9 @@ void add_adapters(LanguageModel& model, int64_t rank, double alpha, uint64_t see
 /// A and B of every adapted matrix, named as lora.gguf names them.
 std::vector<std::pair<std::string, Tensor>> adapter_parameters(LanguageModel& model);
 
+/// All weights under their GGUF names: norms, matrices, biases; embedding and head only if asked for.
+std::vector<std::pair<std::string, Tensor>> model_parameters(LanguageModel& model, bool with_embedding);
+
 /// Keeps the blocks' matrices in NF4.
 void pack_matrices(LanguageModel& model, bool nested_scales);
 

@@ -14,8 +14,15 @@ bool is_trained(const Tensor& tensor) { return tensor.defined() && tensor.requir
 ///   dx = g W + (s g B) A      dA = (s g B)^T x      dB = s g^T (x A^T)      dW = g^T x      db = sum g
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
   public:
-    static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                          const Tensor& a, const Tensor& b, double scale, const Packed& packed) {
+    using Optional = std::optional<Tensor>;
+
+    static Tensor forward(AutogradContext* context, const Tensor& x, const Optional& given_weight,
+                          const Optional& given_bias, const Optional& given_a, const Optional& given_b,
+                          double scale, const Packed& packed) {
+        const Tensor weight = given_weight.value_or(Tensor());
+        const Tensor bias = given_bias.value_or(Tensor());
+        const Tensor a = given_a.value_or(Tensor());
+        const Tensor b = given_b.value_or(Tensor());
         const Tensor w = packed ? unpack(*packed) : weight;
         const Tensor rows = x.reshape({-1, x.size(-1)});
         Tensor y = bias.defined() ? at::addmm(bias, rows, w.t()) : at::mm(rows, w.t());
@@ -80,9 +87,10 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
 
 Tensor linear(const Tensor& x, const Linear& layer) {
     const bool adapted = layer.adapter.has_value();
-    return LinearFunction::apply(x, layer.weight, layer.bias, adapted ? layer.adapter->a : Tensor(),
-                                 adapted ? layer.adapter->b : Tensor(), adapted ? layer.adapter->scale : 0.0,
-                                 layer.packed);
+    return LinearFunction::apply(x, present(layer.weight), present(layer.bias),
+                                 adapted ? present(layer.adapter->a) : std::nullopt,
+                                 adapted ? present(layer.adapter->b) : std::nullopt,
+                                 adapted ? layer.adapter->scale : 0.0, layer.packed);
 }
 
 } // namespace spool::train

@@ -11,8 +11,9 @@ using torch::autograd::tensor_list;
 class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
   public:
     static tensor_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& head,
-                               const Tensor& targets, const Tensor& weights, const Tensor& teacher,
-                               double kl_weight, int64_t chunk) {
+                               const Tensor& targets, const Tensor& weights,
+                               const std::optional<Tensor>& given_teacher, double kl_weight, int64_t chunk) {
+        const Tensor teacher = given_teacher.value_or(Tensor());
         const int64_t rows = hidden.size(0);
         const bool trains_head = head.requires_grad();
         const bool trains_hidden = hidden.requires_grad();
@@ -69,7 +70,7 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
 TokenLosses cross_entropy(const Tensor& hidden, const Tensor& head, const Tensor& targets,
                           const Tensor& weights, const Tensor& teacher, double kl_weight, int64_t chunk) {
     const auto results =
-        CrossEntropyFunction::apply(hidden, head, targets, weights, teacher, kl_weight, chunk);
+        CrossEntropyFunction::apply(hidden, head, targets, weights, present(teacher), kl_weight, chunk);
     return {.loss = results[0], .nll = results[1]};
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/random.h"
-#include "eval/bootstrap.h"
+#include "core/bootstrap.h"
 #include "eval/cross_entropy.h"
 
 namespace spool {

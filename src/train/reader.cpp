@@ -1,0 +1,163 @@
+#include "train/reader.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "train/checkpoint.h"
+#include "train/export.h"
+
+namespace spool::train {
+
+namespace {
+
+Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
+    return at::tensor(at::ArrayRef<int64_t>(values), at::kLong).to(device);
+}
+
+Tensor prediction_field(const ForwardPass& pass, int64_t Prediction::* field, at::Device device) {
+    std::vector<int64_t> values;
+    values.reserve(pass.predictions().size());
+    for (const Prediction& prediction : pass.predictions()) {
+        values.push_back(prediction.*field);
+    }
+    return index_tensor(values, device);
+}
+
+/// kept = 0, 1, 2, ...: nothing was evicted.
+bool is_prefix(const std::vector<uint32_t>& kept) { return kept.empty() || kept.back() + 1 == kept.size(); }
+
+} // namespace
+
+Tensor Reader::past_of(const PoolTask& task, std::span<const TraceText> traces) const {
+    std::vector<int64_t> ids;
+    const auto raw = traces[task.trace].raw();
+    for (const uint32_t t : task.kept) {
+        ids.push_back(raw[t]);
+    }
+    // The pooler reads embeddings as constants, in full training too.
+    return model_.embed(index_tensor(ids, device())).detach();
+}
+
+Tensor Reader::soft_prompts(const ForwardPass& pass, std::span<const TraceText> traces) const {
+    const auto& tasks = pass.pools();
+    std::vector<int64_t> lengths;
+    for (const PoolTask& task : tasks) {
+        lengths.push_back(static_cast<int64_t>(task.kept.size()));
+    }
+    const bool one_trace = std::ranges::all_of(tasks, [&](const PoolTask& task) {
+        return task.trace == tasks.front().trace && is_prefix(task.kept);
+    });
+    Tensor past;
+    if (one_trace) {
+        // Every pool reads a prefix of the longest: the past is embedded and normalised once.
+        past = past_of(tasks.back(), traces).unsqueeze(0);
+    } else {
+        const int64_t longest = *std::ranges::max_element(lengths);
+        std::vector<Tensor> rows;
+        for (const PoolTask& task : tasks) {
+            const Tensor row = past_of(task, traces);
+            rows.push_back(at::constant_pad_nd(row, {0, 0, 0, longest - row.size(0)}));
+        }
+        past = at::stack(rows);
+    }
+    return pooler_.forward(past, index_tensor(lengths, device())).soft_prompt.flatten(0, 1);
+}
+
+Tensor Reader::hidden(const ForwardPass& pass, std::span<const TraceText> traces,
+                      const Tensor& vectors) const {
+    Tensor x = model_.embed(index_tensor(pass.ids(), device()));
+    if (!pass.pools().empty()) {
+        const Tensor rows = index_tensor(pass.vector_rows(), device());
+        x = x.index_copy(0, rows, vectors.defined() ? vectors : soft_prompts(pass, traces));
+    }
+    return model_.forward(x, index_tensor(pass.positions(), device()), to_device(pass.plan(), device()));
+}
+
+TokenLosses Reader::losses(const ForwardPass& pass, const Tensor& hidden, const Tensor& weights,
+                           const Tensor& teacher, double kl) const {
+    const Tensor rows = prediction_field(pass, &Prediction::row, device());
+    const Tensor targets = prediction_field(pass, &Prediction::target, device());
+    return cross_entropy(hidden.index_select(0, rows), model_.output, targets, weights.to(device()), teacher,
+                         kl);
+}
+
+std::vector<bool> Reader::correct(const ForwardPass& pass, const Tensor& hidden,
+                                  std::span<const size_t> which) const {
+    std::vector<int64_t> rows;
+    for (const size_t i : which) {
+        rows.push_back(pass.predictions()[i].row);
+    }
+    std::vector<bool> result;
+    if (rows.empty()) {
+        return result;
+    }
+    const Tensor best = at::mm(hidden.index_select(0, index_tensor(rows, device())), model_.output.t())
+                            .argmax(-1)
+                            .to(at::kCPU);
+    for (size_t i = 0; i < which.size(); ++i) {
+        result.push_back(best[static_cast<int64_t>(i)].item<int64_t>() ==
+                         pass.predictions()[which[i]].target);
+    }
+    return result;
+}
+
+MassFunction Reader::mass_of(const TraceText& trace) const {
+    return [this, trace](std::span<const uint32_t> kept) {
+        const at::NoGradGuard no_grad;
+        const PoolTask task{.trace = 0, .kept = {kept.begin(), kept.end()}};
+        const Tensor past = past_of(task, std::span(&trace, 1)).unsqueeze(0);
+        const Tensor mass =
+            pooler_.forward(past, index_tensor({past.size(1)}, device())).mass[0].to(at::kCPU).contiguous();
+        const auto* values = mass.const_data_ptr<float>();
+        return std::vector<float>(values, values + mass.numel());
+    };
+}
+
+Reader make_reader(const Settings& settings, const GgufFile& file, at::Device device) {
+    LanguageModel model = load_language_model(file, device);
+    model.checkpoint_blocks = settings.recompute;
+    const bool adapts = settings.stage == Stage::lora || settings.stage == Stage::qlora;
+    const PoolerShape shape{.hidden = static_cast<uint32_t>(model.shape.width),
+                            .n_sp = settings.n_sp,
+                            .heads = settings.pooler_heads,
+                            .layers = settings.pooler_layers,
+                            .ffn = settings.pooler_ffn};
+    // Soft-prompt vectors begin as long as the rows they stand beside.
+    const double norm = model.token_embd.norm(2, -1).mean().item<double>();
+    Reader reader(std::move(model), PoolerNet(shape, norm, settings.seed, device));
+    if (adapts) {
+        add_adapters(reader.model(), settings.rank, settings.alpha, settings.seed + 1);
+    }
+    if (!settings.from.empty()) {
+        if (std::filesystem::is_directory(settings.from)) {
+            load_bundle(reader, settings.from);
+        } else {
+            load_weights(reader, settings.from);
+        }
+    }
+    if (settings.stage == Stage::qlora) {
+        pack_matrices(reader.model(), settings.nested_nf4);
+    }
+    return reader;
+}
+
+std::vector<ParameterGroup> trained_parameters(Reader& reader, const Settings& settings) {
+    ParameterGroup pooler{.parameters = {}, .lr = settings.pooler_lr};
+    for (const auto& [name, tensor] : reader.pooler().parameters()) {
+        pooler.parameters.emplace_back("pooler/" + name, tensor);
+    }
+    ParameterGroup rest{.parameters = {}, .lr = settings.lr};
+    LanguageModel& model = reader.model();
+    if (settings.stage == Stage::lora || settings.stage == Stage::qlora) {
+        for (auto& [name, tensor] : adapter_parameters(model)) {
+            rest.parameters.emplace_back("lora/" + name, tensor);
+        }
+    } else if (settings.stage == Stage::full || settings.stage == Stage::scratch) {
+        for (auto& [name, tensor] : model_parameters(model, settings.stage == Stage::scratch)) {
+            rest.parameters.emplace_back("model/" + name, tensor.requires_grad_());
+        }
+    }
+    return {pooler, rest};
+}
+
+} // namespace spool::train
