@@ -97,10 +97,10 @@ TEST_F(PrepareTest, bad_records_and_duplicates_are_counted_by_reason_with_the_fi
                                                        {"control_tokens", 1},
                                                        {"stray_tags", 1},
                                                        {"template_refuses", 1},
-                                                       {"too_short", 2},
+                                                       {"too_short", 1},
                                                        {"too_long", 1}}));
     EXPECT_NE(report.rejected.at("duplicate").example.find("in.jsonl:3"), std::string::npos);
-    EXPECT_EQ(texts("train").size() + texts("val").size(), 2U);
+    EXPECT_EQ(texts("train").size() + texts("val").size(), 3U);
 }
 
 TEST_F(PrepareTest, no_validation_prompt_trains_whatever_the_order_and_the_replies) {
