@@ -8,6 +8,7 @@
 #include "corpus/prepare.h"
 #include "corpus/split.h"
 #include "corpus/toy_encoder.h"
+#include "support/data.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
 
@@ -210,13 +211,34 @@ TEST_F(PrepareTest, settings_that_cannot_be_met_are_refused) {
     refuses("--max-tokens");
 }
 
-TEST_F(PrepareTest, a_parquet_file_is_known_by_its_first_bytes) {
-#ifndef SPOOL_PARQUET
+#ifdef SPOOL_PARQUET
+TEST_F(PrepareTest, parquet_is_read_row_by_row) {
+    options_.val_share = 0;
+    const auto report = prepare({test::fixture("corpus/data/traces.parquet")}, options_, encoder_);
+    const auto traces = texts("train");
+    ASSERT_EQ(traces.size(), 5U);
+    EXPECT_EQ(traces[3], "user: What is 3 + 3?\nassistant:\n<think>\nTwice 3.\n</think>\n\n6<|end|>");
+    EXPECT_EQ(report.index["rejected"], (Json{{"incorrect", 5}, {"no_reply", 1}}));
+    EXPECT_NE(report.rejected.at("no_reply").example.find("traces.parquet: row 6"), std::string::npos);
+}
+
+TEST_F(PrepareTest, a_damaged_parquet_file_is_an_error_that_names_it) {
+    const std::string whole = read_text(test::fixture("corpus/data/traces.parquet"));
+    std::string damaged = whole;
+    damaged.replace(whole.size() / 8, whole.size() / 4, whole.size() / 4, '\xA5');
+    for (const std::string& bytes : {whole.substr(0, whole.size() / 2), std::string("PAR1"), damaged}) {
+        write_text(folder_.file("a.parquet"), bytes);
+        expect_error(ErrorCode::bad_file, {"a.parquet"},
+                     [&] { prepare({folder_.file("a.parquet")}, options_, encoder_); });
+    }
+}
+#else
+TEST_F(PrepareTest, a_parquet_file_is_known_by_its_first_bytes_and_the_build_that_reads_it_named) {
     write_text(folder_.file("a.jsonl"), "PAR1....");
     expect_error(ErrorCode::unsupported, {"a.jsonl", "SPOOL_PARQUET"},
                  [&] { prepare({folder_.file("a.jsonl")}, options_, encoder_); });
-#endif
 }
+#endif
 
 TEST(Split, the_position_is_even_and_blind_to_case_and_space) {
     EXPECT_EQ(split_position("What is  2+2?\n"), split_position(" what IS 2+2?"));
