@@ -42,6 +42,7 @@ class PrepareTest : public ::testing::Test {
     std::vector<std::string> texts(const std::string& split) const {
         std::vector<std::string> result;
         const TokenShards shards(options_.destination, split);
+        result.reserve(shards.size());
         for (size_t i = 0; i < shards.size(); ++i) {
             result.push_back(encoder_.text(shards.trace(i).tokens));
         }
@@ -155,6 +156,18 @@ TEST_F(PrepareTest, the_index_says_what_made_it_and_the_run_can_be_repeated) {
     EXPECT_EQ(index["splits"]["train"]["traces"].get<int>() + index["splits"]["val"]["traces"].get<int>(),
               30);
     EXPECT_EQ(run(text).index, index) << "hashes of the shards included";
+
+    options_.threads = 4;
+    std::string texts_before;
+    for (const std::string& trace : texts("train")) {
+        texts_before += trace;
+    }
+    EXPECT_EQ(run(text).index["splits"]["train"]["traces"], index["splits"]["train"]["traces"]);
+    std::string texts_after;
+    for (const std::string& trace : texts("train")) {
+        texts_after += trace;
+    }
+    EXPECT_EQ(texts_after, texts_before) << "whatever the number of threads";
 
     options_.limit = 7;
     const Json limited = run(text).index["splits"];

@@ -69,7 +69,8 @@ struct Decoded {
     }
     std::string piece(const Answer& answer) const {
         const size_t begin = begins[static_cast<size_t>(answer.offset)];
-        return text.substr(begin, begins[static_cast<size_t>(answer.offset + answer.length)] - begin);
+        return text.substr(
+            begin, begins[static_cast<size_t>(answer.offset) + static_cast<size_t>(answer.length)] - begin);
     }
     /// The line that holds the answer, up to it.
     std::string lead(const Answer& answer) const {
