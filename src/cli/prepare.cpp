@@ -1,10 +1,12 @@
 // `spool prepare`: corpora, or synthetic traces, to token shards.
 #include "corpus/prepare.h"
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -111,6 +113,9 @@ void run(PrepareArguments& arguments, const Global& global) {
     PrepareOptions& options = arguments.options;
     options.base = model->identity();
     options.vocab_size = model->facts().vocab_size;
+    if (options.threads == 0) {
+        options.threads = std::max(1U, std::thread::hardware_concurrency());
+    }
 
     std::optional<Progress> progress;
     options.on_progress = [&](uint64_t done, uint64_t total) {
@@ -142,6 +147,7 @@ void run(PrepareArguments& arguments, const Global& global) {
 void add_prepare(CLI::App& app, Global& global) {
     auto arguments = std::make_shared<PrepareArguments>();
     PrepareOptions& options = arguments->options;
+    options.threads = 0;
     CLI::App* command =
         app.add_subcommand("prepare", "turn chains of thought into token shards for training");
     command->footer(
@@ -178,6 +184,7 @@ void add_prepare(CLI::App& app, Global& global) {
     command->add_option("--limit", options.limit, "stop after that many traces (default: all)");
     command->add_option("--shard-tokens", options.shard_tokens, "tokens in one file, at most 67108864")
         ->capture_default_str();
+    command->add_option("-t,--threads", options.threads, "threads that tokenise (default: all cores)");
     command->add_flag("--overwrite", options.overwrite, "replace the shards that are at DEST");
     const char* group = "Synthetic";
     command->add_option("--synthetic", arguments->synthetic, "make traces up: recall | ledger | rally")
@@ -197,8 +204,7 @@ void add_prepare(CLI::App& app, Global& global) {
     command->add_option("-s,--seed", arguments->made_up.seed, "the same seed makes the same traces")
         ->capture_default_str()
         ->group(group);
-    command
-        ->add_option("--filler", arguments->filler, "JSON Lines with natural text in \"text\" or \"think\"")
+    command->add_option("--filler", arguments->filler, R"(JSON Lines with natural text in "text" or "think")")
         ->group(group);
     command->callback([arguments, &global] { run(*arguments, global); });
 }

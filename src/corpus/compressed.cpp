@@ -22,7 +22,9 @@ namespace {
 }
 
 struct FileCloser {
-    void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
+    void operator()(std::FILE* file) const {
+        static_cast<void>(std::fclose(file)); // NOLINT(cppcoreguidelines-owning-memory): this is the owner
+    }
 };
 using File = std::unique_ptr<std::FILE, FileCloser>;
 

@@ -21,6 +21,7 @@ struct EncodedPrompt {
     std::vector<Token> tokens;
 };
 
+/// prompt() and holds_control_token() are called from one thread, the others from several at once.
 class Encoder {
   public:
     virtual ~Encoder() = default;

@@ -69,7 +69,7 @@ Filler::Filler(const std::filesystem::path& path, const ThinkTags& tags, double 
     }
     if (word_start(train_, 0) == train_.size()) {
         fail(ErrorCode::bad_file,
-             "{}: no text to fill with; expected JSON Lines with a field \"text\" or \"think\"",
+             R"({}: no text to fill with; expected JSON Lines with a field "text" or "think")",
              path.string());
     }
 }

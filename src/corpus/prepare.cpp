@@ -1,5 +1,8 @@
 #include "corpus/prepare.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <unordered_set>
@@ -8,6 +11,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/hash.h"
+#include "core/parallel.h"
 #include "core/staged_folder.h"
 #include "corpus/record_source.h"
 #include "corpus/shapes.h"
@@ -21,7 +25,7 @@ namespace {
 constexpr const char* index_name = "index.json";
 
 void check_options(const PrepareOptions& options) {
-    if (!(options.val_share >= 0 && options.val_share < 1)) {
+    if (std::isnan(options.val_share) || options.val_share < 0 || options.val_share >= 1) {
         fail(ErrorCode::invalid_argument, "--val-share {}: expected a share of at least 0 and below 1",
              options.val_share);
     }
@@ -48,6 +52,7 @@ class Output {
         (validation ? val_ : train_).add(tokens, prompt, answers);
     }
     uint64_t traces() const { return train_.traces() + val_.traces(); }
+    bool is_full() const { return options_.limit > 0 && traces() >= options_.limit; }
 
     void reject(const std::string& reason, uint64_t count, const std::string& example) {
         Rejected& entry = rejected_[reason];
@@ -81,7 +86,8 @@ class Output {
                       {"splits", {{"train", train_.finish()}, {"val", val_.finish()}}},
                       {"rejected", std::move(rejected)},
                       {"settings", std::move(settings)}};
-        write_text(folder_.path() / index_name, index.dump(2) + "\n");
+        write_text(folder_.path() / index_name,
+                   index.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
         folder_.commit();
         return {std::move(index), rejected_};
     }
@@ -101,7 +107,7 @@ class Output {
     std::map<std::string, Rejected> rejected_;
 };
 
-/// Passes traces on to the output, or counts why not.
+/// Passes traces on to the output, or counts why not. Replies are tokenised in batches, on several threads.
 class Gate {
   public:
     Gate(const PrepareOptions& options, const Encoder& encoder, Output& output)
@@ -116,11 +122,37 @@ class Gate {
         } else if (const auto role = role_with_control_token(trace)) {
             output_.reject("control_tokens", 1, where + ": the text of " + *role + " spells a control token");
         } else {
-            encode(trace, where);
+            encode_prompt(trace, where);
         }
     }
 
+    /// True when enough is waiting for flush() to be worth its while.
+    bool has_batch() const { return waiting_bytes_ >= batch_bytes; }
+
+    /// Tokenises what is waiting and passes it on, in the order it came.
+    void flush() {
+        parallel_for(waiting_.size(), options_.threads,
+                     [&](size_t i) { waiting_[i].reply_tokens = encoder_.reply(waiting_[i].reply); });
+        for (Waiting& trace : waiting_) {
+            if (!output_.is_full()) {
+                finish(trace);
+            }
+        }
+        waiting_.clear();
+        waiting_bytes_ = 0;
+    }
+
   private:
+    static constexpr size_t batch_bytes = size_t{1} << 20U;
+
+    struct Waiting {
+        std::string where;
+        std::vector<Token> prompt;
+        std::string reply;
+        std::vector<Token> reply_tokens;
+        bool validation = false;
+    };
+
     /// The first half of a SHA-256, as hex: 128 bits a trace are kept.
     static std::string identity(const Trace& trace) {
         std::string text;
@@ -137,24 +169,19 @@ class Gate {
     }
 
     bool has_tags(const Trace& trace) const {
-        for (const std::string* text : {&trace.think, &trace.answer}) {
-            if (text->find(tags_.start) != std::string::npos || text->find(tags_.end) != std::string::npos) {
-                return true;
-            }
-        }
-        return false;
+        return std::ranges::any_of(std::array{&trace.think, &trace.answer}, [&](const std::string* text) {
+            return text->find(tags_.start) != std::string::npos || text->find(tags_.end) != std::string::npos;
+        });
     }
 
     std::optional<std::string> role_with_control_token(const Trace& trace) const {
-        for (const Message& message : trace.messages) {
-            if (encoder_.holds_control_token(message.content)) {
-                return message.role;
-            }
-        }
-        return std::nullopt;
+        const auto found = std::ranges::find_if(trace.messages, [&](const Message& message) {
+            return encoder_.holds_control_token(message.content);
+        });
+        return found == trace.messages.end() ? std::nullopt : std::optional(found->role);
     }
 
-    void encode(const Trace& trace, const std::string& where) {
+    void encode_prompt(const Trace& trace, const std::string& where) {
         EncodedPrompt prompt;
         try {
             prompt = encoder_.prompt(trace.messages);
@@ -165,18 +192,26 @@ class Gate {
             output_.reject("template_refuses", 1, where + ": " + error.what());
             return;
         }
-        const auto prompt_tokens = static_cast<int32_t>(prompt.tokens.size());
-        std::vector<Token> tokens = std::move(prompt.tokens);
-        const auto reply = encoder_.reply(reply_text(prompt.text, tags_, trace.think, trace.answer));
-        tokens.insert(tokens.end(), reply.begin(), reply.end());
+        std::string reply = reply_text(prompt.text, tags_, trace.think, trace.answer);
+        waiting_bytes_ += reply.size();
+        waiting_.push_back({.where = where,
+                            .prompt = std::move(prompt.tokens),
+                            .reply = std::move(reply),
+                            .reply_tokens = {},
+                            .validation = is_validation(split_key(trace.messages), options_.val_share)});
+    }
+
+    void finish(Waiting& trace) {
+        const auto prompt_tokens = static_cast<int32_t>(trace.prompt.size());
+        std::vector<Token> tokens = std::move(trace.prompt);
+        tokens.insert(tokens.end(), trace.reply_tokens.begin(), trace.reply_tokens.end());
         tokens.push_back(encoder_.end());
         if (tokens.size() < options_.min_tokens) {
-            output_.reject("too_short", 1, fmt::format("{}: {} tokens", where, tokens.size()));
+            output_.reject("too_short", 1, fmt::format("{}: {} tokens", trace.where, tokens.size()));
         } else if (options_.max_tokens > 0 && tokens.size() > options_.max_tokens) {
-            output_.reject("too_long", 1, fmt::format("{}: {} tokens", where, tokens.size()));
+            output_.reject("too_long", 1, fmt::format("{}: {} tokens", trace.where, tokens.size()));
         } else {
-            output_.add(tokens, prompt_tokens, {},
-                        is_validation(split_key(trace.messages), options_.val_share));
+            output_.add(tokens, prompt_tokens, {}, trace.validation);
         }
     }
 
@@ -185,6 +220,8 @@ class Gate {
     Output& output_;
     ThinkTags tags_;
     std::unordered_set<std::string> seen_;
+    std::vector<Waiting> waiting_;
+    size_t waiting_bytes_ = 0; ///< of their replies
 };
 
 Json describe(const std::vector<std::filesystem::path>& sources) {
@@ -195,6 +232,27 @@ Json describe(const std::vector<std::filesystem::path>& sources) {
                         {"sha256", sha256_file(source)}});
     }
     return list;
+}
+
+/// Reads one record and hands its traces on; false at the end of the file.
+bool add_next(RecordSource& source, Gate& gate, Output& output) {
+    const auto record = source.next();
+    if (!record) {
+        return false;
+    }
+    const std::string where = source.where();
+    if (record->is_discarded()) {
+        output.reject("not_json", 1, where);
+        return true;
+    }
+    const ShapeResult shape = traces_of(*record);
+    for (const Rejection& rejection : shape.rejected) {
+        output.reject(rejection.reason, 1, where + ": " + rejection.detail);
+    }
+    for (const Trace& trace : shape.traces) {
+        gate.add(trace, where);
+    }
+    return true;
 }
 
 /// No trace left: says why, by the first example of each reason.
@@ -220,33 +278,18 @@ PrepareReport prepare(const std::vector<std::filesystem::path>& sources, const P
     }
     Output output(options, encoder);
     Gate gate(options, encoder, output);
-    const auto full = [&] { return options.limit > 0 && output.traces() >= options.limit; };
     uint64_t before = 0;
-    for (size_t i = 0; i < readers.size() && !full(); ++i) {
-        while (!full()) {
-            const auto record = readers[i]->next();
-            if (!record) {
-                break;
-            }
-            const std::string where = readers[i]->where();
-            if (record->is_discarded()) {
-                output.reject("not_json", 1, where);
-                continue;
-            }
-            ShapeResult shape = traces_of(*record);
-            for (const Rejection& rejection : shape.rejected) {
-                output.reject(rejection.reason, 1, where + ": " + rejection.detail);
-            }
-            for (const Trace& trace : shape.traces) {
-                if (!full()) {
-                    gate.add(trace, where);
-                }
+    for (size_t i = 0; i < readers.size() && !output.is_full(); ++i) {
+        while (!output.is_full() && add_next(*readers[i], gate, output)) {
+            if (gate.has_batch()) {
+                gate.flush();
             }
             output.report_progress(before + readers[i]->position(), total);
         }
         before += std::filesystem::file_size(sources[i]);
         readers[i].reset();
     }
+    gate.flush();
     if (output.traces() == 0) {
         fail_empty(output);
     }
@@ -264,10 +307,15 @@ PrepareReport prepare(const SyntheticOptions& synthetic, const PrepareOptions& o
     }
     const Synthesizer synthesizer(synthetic, encoder, options.val_share);
     Output output(options, encoder);
-    for (size_t i = 0; i < synthetic.samples; ++i) {
-        const SyntheticTrace trace = synthesizer.make(i);
-        output.add(trace.tokens, trace.prompt, trace.answers, trace.validation);
-        output.report_progress(i + 1, synthetic.samples);
+    const size_t batch = 4 * std::max<size_t>(1, options.threads);
+    std::vector<SyntheticTrace> traces(batch);
+    for (size_t begin = 0; begin < synthetic.samples; begin += batch) {
+        const size_t count = std::min(batch, synthetic.samples - begin);
+        parallel_for(count, options.threads, [&](size_t i) { traces[i] = synthesizer.make(begin + i); });
+        for (size_t i = 0; i < count; ++i) {
+            output.add(traces[i].tokens, traces[i].prompt, traces[i].answers, traces[i].validation);
+        }
+        output.report_progress(begin + count, synthetic.samples);
     }
     return output.finish({{"synthetic", to_string(synthetic.task)},
                           {"samples", synthetic.samples},

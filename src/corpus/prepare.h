@@ -27,6 +27,7 @@ struct PrepareOptions {
     double val_share = 0.02;  ///< of the prompts, by their hash
     size_t limit = 0;         ///< stop after that many traces; 0: all
     size_t shard_tokens = size_t{16} << 20U;
+    size_t threads = 1; ///< for tokenising; what is written does not depend on it
     /// Called now and then with the bytes (natural) or samples (synthetic) done and their total; returning
     /// false stops (Error{interrupted}).
     std::function<bool(uint64_t done, uint64_t total)> on_progress;

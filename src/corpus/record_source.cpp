@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "corpus/json_lines.h"
 #ifdef SPOOL_PARQUET
-#include "corpus/parquet.h"
+#include "corpus/parquet/parquet.h"
 #endif
 
 namespace spool {

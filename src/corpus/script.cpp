@@ -71,13 +71,13 @@ Script write_recall(const SyntheticOptions& options, Random& random) {
         "question for one, answer it from memory.";
     for (const size_t item :
          draw(static_cast<size_t>(options.facts), colours.size() * things.size(), random)) {
-        const auto fact = fmt::format("he code of the {} {} is ", colours[item % colours.size()],
-                                      things[item / colours.size()]);
+        const auto thing =
+            fmt::format("{} {}", colours[item % colours.size()], things[item / colours.size()]);
         const int64_t code = between(100, 999, random);
-        const auto question = fmt::format("What is the code of the {} {}? ", colours[item % colours.size()],
-                                          things[item / colours.size()]);
-        script.lines.push_back({.text = fmt::format("T{}{}.", fact, code)});
-        script.lines.push_back(answering(question + "T" + fact, code, ".", distance(options, random)));
+        script.lines.push_back({.text = fmt::format("The code of the {} is {}.", thing, code)});
+        script.lines.push_back(
+            answering(fmt::format("What is the code of the {}? The code of the {} is ", thing, thing), code,
+                      ".", distance(options, random)));
     }
     script.closing = "Every code that was asked for has been answered.";
     return script;

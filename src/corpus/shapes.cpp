@@ -100,7 +100,7 @@ std::optional<Conversation> read_conversation(const Json& record, std::string& e
     for (const Json& item : *list) {
         const std::string role = item.is_object() ? role_of(first_text(item, {"role", "from"})) : "";
         if (role.empty()) {
-            error = "a message whose role is not system, user or assistant: " + item.dump().substr(0, 80);
+            error = "a message whose role is not system, user or assistant";
             return std::nullopt;
         }
         std::string content = first_text(item, {"content", "value"});

@@ -11,11 +11,9 @@ namespace spool {
 namespace {
 
 template <typename T>
-TensorView tensor(std::string name, DType dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
-    return {.name = std::move(name),
-            .dtype = dtype,
-            .shape = std::move(shape),
-            .data = std::as_bytes(std::span(values))};
+TensorView tensor(const char* name, DType dtype, const std::vector<int64_t>& shape,
+                  const std::vector<T>& values) {
+    return {.name = name, .dtype = dtype, .shape = shape, .data = std::as_bytes(std::span(values))};
 }
 
 } // namespace

@@ -134,7 +134,7 @@ Synthesizer::Synthesizer(const SyntheticOptions& options, const Encoder& encoder
              options.distance_low, options.distance_high, 1 << 24);
     }
     Random random(options.seed);
-    write_script(options_, random); // refuses what cannot be written
+    prompt_ = encoder_.prompt({{"user", write_script(options_, random).prompt}});
 }
 
 SyntheticTrace Synthesizer::make(size_t index) const {
@@ -150,21 +150,20 @@ SyntheticTrace Synthesizer::make(size_t index) const {
         sizes.push_back(size_of(encoder_, line));
     }
     const int64_t spread = std::max(32, options_.distance_low / options_.facts);
-    const EncodedPrompt prompt = encoder_.prompt({{"user", script.prompt}});
-    const auto prompt_tokens = static_cast<int32_t>(prompt.tokens.size());
+    const auto prompt_tokens = static_cast<int32_t>(prompt_.tokens.size());
     for (int attempt = 0; attempt < attempts; ++attempt) {
         const auto starts = place_lines(script.lines, sizes, spread, random);
         FillerReader filler(filler_.text(result.validation), random);
         std::vector<size_t> begins;
         std::string body = write_body(encoder_, script, sizes, starts, filler, begins);
         body.pop_back(); // the newline that the reply puts before the closing tag
-        const std::string reply = reply_text(prompt.text, encoder_.tags(), body, script.closing);
+        const std::string reply = reply_text(prompt_.text, encoder_.tags(), body, script.closing);
         const std::vector<Token> tokens = encoder_.reply(reply);
         auto answers = measure(encoder_, script, begins, reply.find(body), reply, tokens);
         if (!answers) {
             continue;
         }
-        result.tokens = prompt.tokens;
+        result.tokens = prompt_.tokens;
         result.tokens.insert(result.tokens.end(), tokens.begin(), tokens.end());
         result.tokens.push_back(encoder_.end());
         result.prompt = prompt_tokens;

@@ -48,7 +48,7 @@ class Synthesizer {
     /// what can, and what Filler throws.
     Synthesizer(const SyntheticOptions& options, const Encoder& encoder, double val_share);
 
-    /// Sample `index`. Every distance has been measured again in the ids of the whole reply.
+    /// Sample `index`. Every distance has been measured again in the ids of the whole reply. Thread-safe.
     SyntheticTrace make(size_t index) const;
 
   private:
@@ -56,6 +56,7 @@ class Synthesizer {
     const Encoder& encoder_;
     double val_share_;
     Filler filler_;
+    EncodedPrompt prompt_; ///< the same for all samples of a task
 };
 
 } // namespace spool

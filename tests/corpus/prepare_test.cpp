@@ -8,6 +8,7 @@
 #include "corpus/prepare.h"
 #include "corpus/split.h"
 #include "corpus/toy_encoder.h"
+#include "support/data.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
 
@@ -41,6 +42,7 @@ class PrepareTest : public ::testing::Test {
     std::vector<std::string> texts(const std::string& split) const {
         std::vector<std::string> result;
         const TokenShards shards(options_.destination, split);
+        result.reserve(shards.size());
         for (size_t i = 0; i < shards.size(); ++i) {
             result.push_back(encoder_.text(shards.trace(i).tokens));
         }
@@ -97,10 +99,10 @@ TEST_F(PrepareTest, bad_records_and_duplicates_are_counted_by_reason_with_the_fi
                                                        {"control_tokens", 1},
                                                        {"stray_tags", 1},
                                                        {"template_refuses", 1},
-                                                       {"too_short", 2},
+                                                       {"too_short", 1},
                                                        {"too_long", 1}}));
     EXPECT_NE(report.rejected.at("duplicate").example.find("in.jsonl:3"), std::string::npos);
-    EXPECT_EQ(texts("train").size() + texts("val").size(), 2U);
+    EXPECT_EQ(texts("train").size() + texts("val").size(), 3U);
 }
 
 TEST_F(PrepareTest, no_validation_prompt_trains_whatever_the_order_and_the_replies) {
@@ -154,6 +156,18 @@ TEST_F(PrepareTest, the_index_says_what_made_it_and_the_run_can_be_repeated) {
     EXPECT_EQ(index["splits"]["train"]["traces"].get<int>() + index["splits"]["val"]["traces"].get<int>(),
               30);
     EXPECT_EQ(run(text).index, index) << "hashes of the shards included";
+
+    options_.threads = 4;
+    std::string texts_before;
+    for (const std::string& trace : texts("train")) {
+        texts_before += trace;
+    }
+    EXPECT_EQ(run(text).index["splits"]["train"]["traces"], index["splits"]["train"]["traces"]);
+    std::string texts_after;
+    for (const std::string& trace : texts("train")) {
+        texts_after += trace;
+    }
+    EXPECT_EQ(texts_after, texts_before) << "whatever the number of threads";
 
     options_.limit = 7;
     const Json limited = run(text).index["splits"];
@@ -210,13 +224,34 @@ TEST_F(PrepareTest, settings_that_cannot_be_met_are_refused) {
     refuses("--max-tokens");
 }
 
-TEST_F(PrepareTest, a_parquet_file_is_known_by_its_first_bytes) {
-#ifndef SPOOL_PARQUET
+#ifdef SPOOL_PARQUET
+TEST_F(PrepareTest, parquet_is_read_row_by_row) {
+    options_.val_share = 0;
+    const auto report = prepare({test::fixture("corpus/data/traces.parquet")}, options_, encoder_);
+    const auto traces = texts("train");
+    ASSERT_EQ(traces.size(), 5U);
+    EXPECT_EQ(traces[3], "user: What is 3 + 3?\nassistant:\n<think>\nTwice 3.\n</think>\n\n6<|end|>");
+    EXPECT_EQ(report.index["rejected"], (Json{{"incorrect", 5}, {"no_reply", 1}}));
+    EXPECT_NE(report.rejected.at("no_reply").example.find("traces.parquet: row 6"), std::string::npos);
+}
+
+TEST_F(PrepareTest, a_damaged_parquet_file_is_an_error_that_names_it) {
+    const std::string whole = read_text(test::fixture("corpus/data/traces.parquet"));
+    std::string damaged = whole;
+    damaged.replace(whole.size() / 8, whole.size() / 4, whole.size() / 4, '\xA5');
+    for (const std::string& bytes : {whole.substr(0, whole.size() / 2), std::string("PAR1"), damaged}) {
+        write_text(folder_.file("a.parquet"), bytes);
+        expect_error(ErrorCode::bad_file, {"a.parquet"},
+                     [&] { prepare({folder_.file("a.parquet")}, options_, encoder_); });
+    }
+}
+#else
+TEST_F(PrepareTest, a_parquet_file_is_known_by_its_first_bytes_and_the_build_that_reads_it_named) {
     write_text(folder_.file("a.jsonl"), "PAR1....");
     expect_error(ErrorCode::unsupported, {"a.jsonl", "SPOOL_PARQUET"},
                  [&] { prepare({folder_.file("a.jsonl")}, options_, encoder_); });
-#endif
 }
+#endif
 
 TEST(Split, the_position_is_even_and_blind_to_case_and_space) {
     EXPECT_EQ(split_position("What is  2+2?\n"), split_position(" what IS 2+2?"));

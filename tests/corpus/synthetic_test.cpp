@@ -69,7 +69,8 @@ struct Decoded {
     }
     std::string piece(const Answer& answer) const {
         const size_t begin = begins[static_cast<size_t>(answer.offset)];
-        return text.substr(begin, begins[static_cast<size_t>(answer.offset + answer.length)] - begin);
+        return text.substr(
+            begin, begins[static_cast<size_t>(answer.offset) + static_cast<size_t>(answer.length)] - begin);
     }
     /// The line that holds the answer, up to it.
     std::string lead(const Answer& answer) const {
@@ -207,7 +208,7 @@ TEST_F(SyntheticTest, the_same_seed_and_index_make_the_same_trace_and_others_ano
 
 TEST_F(SyntheticTest, validation_reads_filler_that_does_not_train) {
     write_text(options_.filler,
-               Json({{"text", filler_text(1, 2000) + "\n\nVALIDATION " + filler_text(2, 600)}}).dump());
+               Json({{"text", filler_text(1, 2000) + "\n\nVALIDATION " + filler_text(2, 400)}}).dump());
     const Filler filler(options_.filler, {}, 0.2);
     EXPECT_EQ(filler.text(false).find("VALIDATION"), std::string::npos);
     EXPECT_LT(filler.text(true).size(), filler.text(false).size() / 3);

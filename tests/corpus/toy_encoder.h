@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,9 +52,12 @@ class ToyEncoder final : public Encoder {
     }
 
     bool holds_control_token(std::string_view text) const override {
-        return text.find("<|end|>") != text.npos;
+        return text.find("<|end|>") != std::string_view::npos;
     }
-    std::string piece(Token token) const override { return pieces_.at(static_cast<size_t>(token)); }
+    std::string piece(Token token) const override {
+        const std::scoped_lock lock(mutex_);
+        return pieces_.at(static_cast<size_t>(token));
+    }
     Token end() const override { return end_token; }
     ThinkTags tags() const override { return {}; }
 
@@ -90,6 +94,7 @@ class ToyEncoder final : public Encoder {
     }
 
     Token intern(const std::string& piece) const {
+        const std::scoped_lock lock(mutex_);
         const auto [found, added] = ids_.emplace(piece, static_cast<Token>(pieces_.size()));
         if (added) {
             pieces_.push_back(piece);
@@ -97,6 +102,7 @@ class ToyEncoder final : public Encoder {
         return found->second;
     }
 
+    mutable std::mutex mutex_;
     mutable std::map<std::string, Token> ids_;
     mutable std::vector<std::string> pieces_;
 };
