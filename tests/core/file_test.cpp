@@ -4,13 +4,13 @@
 
 #include "core/file.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 size_t files_in(const std::filesystem::path& folder) {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
@@ -19,8 +19,8 @@ size_t files_in(const std::filesystem::path& folder) {
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 TEST(AtomicFile, nothing_stands_under_the_name_before_commit) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     AtomicFile file(path);
     file.write("half");
     EXPECT_FALSE(std::filesystem::exists(path));
@@ -32,8 +32,8 @@ TEST(AtomicFile, nothing_stands_under_the_name_before_commit) {
 }
 
 TEST(AtomicFile, without_a_commit_the_old_file_stays_and_no_partial_one_is_left) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     write_text(path, "old");
     {
         AtomicFile file(path);
@@ -44,8 +44,8 @@ TEST(AtomicFile, without_a_commit_the_old_file_stays_and_no_partial_one_is_left)
 }
 
 TEST(AtomicFile, a_commit_replaces_the_old_file_at_once) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     write_text(path, "old and longer");
     const MappedFile reader(path); // still sees what it opened
     write_text(path, "new");
@@ -55,8 +55,8 @@ TEST(AtomicFile, a_commit_replaces_the_old_file_at_once) {
 }
 
 TEST(AtomicFile, a_header_can_be_filled_in_at_the_end) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     AtomicFile file(path);
     file.write("????body");
     file.overwrite(0, bytes_of("HEAD"));
@@ -66,22 +66,22 @@ TEST(AtomicFile, a_header_can_be_filled_in_at_the_end) {
 }
 
 TEST(AtomicFile, errors_name_the_final_path) {
-    const TempFolder folder;
-    const auto path = folder.file("absent/out");
+    const TemporaryFolder folder;
+    const auto path = folder / "absent/out";
     expect_error(ErrorCode::not_found, {path.string()}, [&] { const AtomicFile file(path); });
 }
 
 TEST(AtomicFile, a_folder_under_the_name_is_an_error_and_leaves_nothing_behind) {
-    const TempFolder folder;
-    const auto path = folder.file("taken");
+    const TemporaryFolder folder;
+    const auto path = folder / "taken";
     std::filesystem::create_directories(path / "inside");
     expect_error(ErrorCode::io, {path.string(), "rename"}, [&] { write_text(path, "text"); });
     EXPECT_EQ(files_in(folder.path()), 1U);
 }
 
 TEST(MappedFile, shows_the_bytes_of_the_file) {
-    const TempFolder folder;
-    const auto path = folder.file("in");
+    const TemporaryFolder folder;
+    const auto path = folder / "in";
     write_text(path, std::string_view("a\0b", 3));
     MappedFile file(path);
     EXPECT_EQ(file.path(), path);
@@ -94,14 +94,14 @@ TEST(MappedFile, shows_the_bytes_of_the_file) {
 }
 
 TEST(MappedFile, an_empty_file_is_an_empty_span) {
-    const TempFolder folder;
-    write_text(folder.file("empty"), "");
-    EXPECT_TRUE(MappedFile(folder.file("empty")).bytes().empty());
+    const TemporaryFolder folder;
+    write_text(folder / "empty", "");
+    EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
 }
 
 TEST(MappedFile, what_is_missing_or_no_file_is_named) {
-    const TempFolder folder;
-    const auto path = folder.file("absent");
+    const TemporaryFolder folder;
+    const auto path = folder / "absent";
     expect_error(ErrorCode::not_found, {path.string()}, [&] { const MappedFile file(path); });
     expect_error(ErrorCode::not_found, {path.string()}, [&] { read_text(path); });
     expect_error(ErrorCode::io, {folder.path().string(), "regular"},
