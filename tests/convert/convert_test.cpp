@@ -162,38 +162,6 @@ TEST(Convert, DamagedJsonGivesAnErrorOrAResult) {
     damage("pooler", "pooler_config.json", "bundle");
 }
 
-TEST(Inspect, DescribesEveryKind) {
-    const TemporaryFolder temp;
-    convert(data("llama"), temp / "m.gguf", {});
-    convert(data("llama-adapter"), temp / "l.gguf", {.base = temp / "m.gguf"});
-    for (const auto& path :
-         {temp / "m.gguf", temp / "l.gguf", data("pooler/pooler.pt"), data("pooler"),
-          data("pooler/pooler.safetensors"), data("llama"), data("llama-mlx"), data("llama-adapter")}) {
-        const Json report = inspect(path);
-        EXPECT_TRUE(report.at("problem").is_null()) << report.at("problem");
-        EXPECT_EQ(report.at("kind"), to_string(detect_source(path)));
-        EXPECT_GT(report.at("bytes").get<size_t>(), 0U);
-    }
-    const Json model = inspect(temp / "m.gguf");
-    EXPECT_EQ(model.at("metadata").at("llama.block_count"), 2);
-    EXPECT_EQ(model.at("metadata").at("tokenizer.ggml.tokens").at("count"), 304);
-    EXPECT_EQ(
-        model.at("tensors").front(),
-        (Json{
-            {"name", "token_embd.weight"}, {"type", "bf16"}, {"shape", {304, 32}}, {"bytes", 304 * 32 * 2}}));
-}
-
-TEST(Inspect, ReportsWhatMakesAFileUnfit) {
-    const TemporaryFolder temp;
-    const SafetensorsFile file(data("pooler/pooler.safetensors"));
-    auto tensors = file.tensors();
-    std::erase_if(tensors, [](const TensorView& tensor) { return tensor.name == "blocks.0.lnk.bias"; });
-    write_safetensors(temp / "p.safetensors", tensors);
-    const Json report = inspect(temp / "p.safetensors");
-    EXPECT_NE(report.at("problem").get<std::string>().find("blocks.0.lnk.bias"), std::string::npos);
-    EXPECT_EQ(report.at("tensors").size(), tensors.size());
-}
-
 } // namespace
 
 } // namespace spool
