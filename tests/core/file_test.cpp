@@ -1,10 +1,37 @@
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/file.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
+
+namespace {
+
+struct Flush {
+    ino_t inode = 0;
+    bool out_there = false; ///< it was a folder, and a file "out" stood in it
+};
+
+std::vector<Flush>& flushes() {
+    static std::vector<Flush> list;
+    return list;
+}
+
+} // namespace
+
+/// In place of libc's, so that a test can see what reached the disk, and in which order.
+extern "C" int fsync(int fd) {
+    struct stat status{};
+    ::fstat(fd, &status);
+    flushes().push_back({status.st_ino, ::faccessat(fd, "out", F_OK, 0) == 0});
+    return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace spool {
 namespace {
@@ -52,6 +79,30 @@ TEST(AtomicFile, a_commit_replaces_the_old_file_at_once) {
     EXPECT_EQ(read_text(path), "new");
     EXPECT_EQ(reader.bytes().size(), 14U);
     EXPECT_EQ(std::to_integer<char>(reader.bytes()[0]), 'o');
+}
+
+TEST(AtomicFile, a_commit_flushes_the_file_before_and_the_folder_after_the_rename) {
+    const TemporaryFolder folder;
+    const auto inode = [](const std::filesystem::path& path) {
+        struct stat status{};
+        EXPECT_EQ(::stat(path.c_str(), &status), 0);
+        return status.st_ino;
+    };
+    flushes().clear();
+    write_text(folder / "out", "text");
+    ASSERT_EQ(flushes().size(), 2U);
+    EXPECT_EQ(flushes()[0].inode, inode(folder / "out"));
+    EXPECT_EQ(flushes()[1].inode, inode(folder.path()));
+    EXPECT_TRUE(flushes()[1].out_there);
+}
+
+TEST(AtomicFile, a_name_without_a_folder_is_in_the_current_one) {
+    const TemporaryFolder folder;
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path());
+    write_text("out", "text");
+    std::filesystem::current_path(before);
+    EXPECT_EQ(read_text(folder / "out"), "text");
 }
 
 TEST(AtomicFile, a_header_can_be_filled_in_at_the_end) {
