@@ -9,12 +9,21 @@ install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" TYPE DOC)
 install(FILES "${LLAMA_CPP_SOURCE}/LICENSE" TYPE DOC RENAME LICENSE-llama.cpp)
 install(DIRECTORY "${LLAMA_CPP_SOURCE}/licenses/" TYPE DOC)
 
-set(completions "${PROJECT_SOURCE_DIR}/share/completions")
-install(FILES "${completions}/spool.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
-        RENAME spool OPTIONAL)
-install(FILES "${completions}/_spool" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" OPTIONAL)
-install(FILES "${completions}/spool.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d"
-        OPTIONAL)
+# The program prints its completion scripts; when it is built for another machine they are left out.
+if(NOT CMAKE_CROSSCOMPILING)
+    set(completions "${PROJECT_BINARY_DIR}/completions")
+    file(MAKE_DIRECTORY "${completions}")
+    foreach(shell bash zsh fish)
+        add_custom_command(OUTPUT "${completions}/${shell}" COMMAND spool completion ${shell} > "${completions}/${shell}"
+                           DEPENDS spool COMMENT "Writing the completion script for ${shell}" VERBATIM)
+        list(APPEND completion_scripts "${completions}/${shell}")
+    endforeach()
+    add_custom_target(completions ALL DEPENDS ${completion_scripts})
+    install(FILES "${completions}/bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME spool)
+    install(FILES "${completions}/zsh" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" RENAME _spool)
+    install(FILES "${completions}/fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d"
+            RENAME spool.fish)
+endif()
 
 if(TARGET spool-shared)
     set(package "${CMAKE_INSTALL_LIBDIR}/cmake/spool")

@@ -67,6 +67,35 @@ complete -o filenames -F _spool spool
                        cases, subcommand_words(app), option_words(app));
 }
 
+/// As a file named _spool in a folder of $fpath, and as text to evaluate in .zshrc after compinit.
+std::string zsh_script(const CLI::App& app) {
+    std::string cases;
+    visit_commands(app, "", [&](const std::string& path, const CLI::App& command) {
+        cases += fmt::format("        \"{}\") candidates=({}{}) ;;\n", path, subcommand_words(command),
+                             option_words(command));
+    });
+    return fmt::format(R"(#compdef spool
+_spool() {{
+    local word command=""
+    local -a candidates
+    for word in "${{(@)words[2,CURRENT-1]}}"; do
+        case "$word" in -*) break ;; *) command="${{command:+$command }}$word" ;; esac
+    done
+    case "$command" in
+{}        *) candidates=({}{}) ;;
+    esac
+    compadd -- $candidates
+    [[ "${{words[CURRENT]}}" == -* ]] || _files
+}}
+if [[ "${{funcstack[1]}}" == _spool ]]; then
+    _spool "$@"
+else
+    compdef _spool spool
+fi
+)",
+                       cases, subcommand_words(app), option_words(app));
+}
+
 std::string fish_script(const CLI::App& app) {
     std::string script =
         "complete -c spool -n __fish_use_subcommand -f -a '" + subcommand_words(app).substr(1) + "'\n";
@@ -88,7 +117,7 @@ int print_completion(const CLI::App& app, const std::string& shell) {
     if (shell == "bash") {
         fmt::print("{}", bash_script(app));
     } else if (shell == "zsh") {
-        fmt::print("autoload -U +X bashcompinit && bashcompinit\n{}", bash_script(app));
+        fmt::print("{}", zsh_script(app));
     } else {
         fmt::print("{}", fish_script(app));
     }

@@ -23,6 +23,9 @@ constexpr size_t longest_value = 100;
 
 /// Of text from a file: nothing that could move a terminal's cursor.
 std::string one_line(const Json& value) {
+    if (value.is_null()) {
+        return "none";
+    }
     std::string text = value.is_string() ? value.get<std::string>()
                                          : value.dump(-1, ' ', false, Json::error_handler_t::replace);
     std::ranges::replace_if(
@@ -62,7 +65,9 @@ void print_text(const Json& report, bool with_tensors) {
         fmt::print(", {} tensors", tensors.size());
     }
     fmt::print("\n");
-    for (const auto& [key, value] : report.at("metadata").items()) {
+    // A session's metadata is its identity as JSON and counts; the report has both in readable form.
+    const auto& facts = report.at(report.contains("session") ? "session" : "metadata");
+    for (const auto& [key, value] : facts.items()) {
         fmt::print("  {} = {}\n", one_line(key), one_line(value));
     }
     if (with_tensors && !tensors.empty()) {
@@ -89,8 +94,8 @@ void add_inspect(CLI::App& app, Global& global) {
     auto arguments = std::make_shared<InspectArguments>();
     CLI::App* command = app.add_subcommand("inspect", "show what a file or folder is, and check it");
     command->footer(
-        "Reads GGUF models, pooler.gguf, lora.gguf, safetensors, torch.save archives, bundles, adapters and "
-        "model folders.\nEnds with code 1 if spool could not use it.\nExamples:\n"
+        "Reads GGUF models, pooler.gguf, lora.gguf, sessions, safetensors, torch.save archives, bundles, "
+        "adapters and model folders.\nEnds with code 1 if spool could not use it.\nExamples:\n"
         "  spool inspect model.gguf\n"
         "  spool inspect bundle/ --no-tensors");
     command->add_option("FILE", arguments->path, "file or folder")->required();

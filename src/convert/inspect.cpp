@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "context/saved_session.h"
 #include "convert/hf_config.h"
 #include "convert/hf_weights.h"
 #include "convert/lora.h"
@@ -78,6 +79,25 @@ void describe_safetensors(const std::filesystem::path& path, Json& report) {
     report["tensors"] = tensors_json(file.tensors());
 }
 
+/// The identity's fields, then what the transcript tells; numbers of tokens, but for the positions.
+Json session_json(const SavedSession& saved) {
+    const Transcript& t = saved.transcript;
+    Json json = saved.identity;
+    if (const auto bundle = json.find("bundle"); bundle != json.end() && *bundle == Json("")) {
+        json["bundle"] = nullptr;
+    }
+    json["tokens"] = t.tokens.size();
+    json["pinned_tokens"] = t.pinned;
+    json["distant_tokens"] = t.distant.size();
+    json["evicted_tokens"] = t.window_start - t.pinned - t.distant.size();
+    json["window_tokens"] = t.window().size();
+    json["soft_prompt_vectors"] = t.soft_prompt;
+    json["window_position"] = t.position(t.window_start);
+    json["next_position"] = t.next_position();
+    json["cache_bytes"] = saved.cache.size();
+    return json;
+}
+
 /// Fields of a JSON file beside or inside what is inspected.
 void add_fields(const std::filesystem::path& path, Json& report) {
     if (std::filesystem::exists(path)) {
@@ -117,6 +137,10 @@ void describe(SourceKind kind, const std::filesystem::path& path, Json& report) 
     case SourceKind::gguf_lora:
         describe_gguf(path, report);
         return check_lora(path);
+    case SourceKind::gguf_session:
+        describe_gguf(path, report);
+        report["session"] = session_json(read_saved_session(GgufFile(path)));
+        return;
     case SourceKind::pooler_safetensors:
         describe_safetensors(path, report);
         import_pooler(path);

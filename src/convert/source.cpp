@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "context/saved_session.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_file.h"
@@ -66,8 +67,12 @@ Container promised_by(const std::filesystem::path& path) {
 }
 
 SourceKind kind_of(const GgufFile& file) {
-    if (file.string("general.architecture") == "spool-pooler") {
+    const std::string architecture = file.string("general.architecture");
+    if (architecture == "spool-pooler") {
         return SourceKind::gguf_pooler;
+    }
+    if (architecture == session_architecture) {
+        return SourceKind::gguf_session;
     }
     return file.optional_string("general.type") == "adapter" ? SourceKind::gguf_lora : SourceKind::gguf_model;
 }
@@ -141,6 +146,8 @@ std::string_view to_string(SourceKind kind) {
         return "pooler.gguf";
     case SourceKind::gguf_lora:
         return "lora.gguf";
+    case SourceKind::gguf_session:
+        return "spool session";
     case SourceKind::pooler_safetensors:
         return "pooler.safetensors";
     case SourceKind::pooler_torch:

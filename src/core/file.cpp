@@ -20,6 +20,26 @@ namespace {
          std::strerror(number));
 }
 
+/// Makes a name that was created or replaced in `path`'s folder survive a power cut. A folder that may be
+/// written but not read cannot be opened for it, and some network file systems have no such call: then the
+/// rename stands as the file system does it.
+void flush_folder_of(const std::filesystem::path& path) {
+    const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) {
+        if (errno == EACCES) {
+            return;
+        }
+        fail_errno(path, "open its folder");
+    }
+    const int number = ::fsync(descriptor) == 0 ? 0 : errno;
+    ::close(descriptor);
+    if (number != 0 && number != EINVAL && number != ENOTSUP) {
+        errno = number;
+        fail_errno(path, "flush its folder");
+    }
+}
+
 } // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
@@ -111,6 +131,7 @@ void AtomicFile::commit() {
         errno = number;
         fail_errno(path_, "rename the finished file to its name");
     }
+    flush_folder_of(path_);
 }
 
 std::string read_text(const std::filesystem::path& path) {

@@ -30,8 +30,9 @@ class MappedFile {
     std::span<const std::byte> bytes_;
 };
 
-/// Writes to `path`.partial-PID in the same folder; commit() flushes to disk and renames. Destroyed without
-/// a commit, it removes the partial file, and whatever stood at `path` is untouched.
+/// Writes to `path`.partial-PID in the same folder; commit() flushes it to disk, renames it, and flushes
+/// the folder, so that after it not even a power cut brings the old file back. Destroyed without a commit, it
+/// removes the partial file, and whatever stood at `path` is untouched.
 class AtomicFile {
   public:
     explicit AtomicFile(const std::filesystem::path& path);

@@ -48,9 +48,11 @@ void Progress::finish() {
     }
 }
 
+// The unit is chosen by the number as it will be printed: one that rounds up to a whole larger unit is given
+// in that unit ("1 s", never "1000 ms").
 std::string format_duration(double seconds) {
-    if (seconds < 1) {
-        return fmt::format("{:.0f} ms", seconds * 1000);
+    if (const auto milliseconds = std::lround(seconds * 1000); milliseconds < 1000) {
+        return fmt::format("{} ms", milliseconds);
     }
     const auto whole = std::lround(seconds);
     if (whole < 60) {
@@ -59,17 +61,22 @@ std::string format_duration(double seconds) {
     if (whole < 3600) {
         return fmt::format("{} min {:02} s", whole / 60, whole % 60);
     }
-    return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+    const auto minutes = std::lround(seconds / 60);
+    return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
 }
 
 std::string format_bytes(double bytes) {
-    constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB"};
+    constexpr std::array units = {"KiB", "MiB", "GiB", "TiB"};
+    if (std::round(bytes) < 1024) {
+        return fmt::format("{:.0f} B", std::round(bytes));
+    }
     size_t unit = 0;
-    while (bytes >= 1024 && unit + 1 < units.size()) {
-        bytes /= 1024;
+    double amount = bytes / 1024;
+    while (std::round(amount * 10) >= 10240 && unit + 1 < units.size()) {
+        amount /= 1024;
         ++unit;
     }
-    return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+    return fmt::format("{:.1f} {}", amount, units[unit]);
 }
 
 } // namespace spool

@@ -153,6 +153,7 @@ void Sampler::accept(Token token) { llama_sampler_accept(chain_.get(), token); }
 
 void Sampler::restart(std::span<const Token> history, uint64_t position) {
     chain_ = make_chain(mix(options_.seed, position));
+    grammar_ = make_grammar();
     const auto depth =
         static_cast<size_t>(std::max({options_.penalty_last_n, options_.dry_penalty_last_n, 0}));
     for (const Token token : history.last(std::min(depth, history.size()))) {

@@ -46,8 +46,9 @@ class Sampler {
     Token sample(std::span<const float> logits);
     /// Takes a token that was not sampled (the prompt) into the history of penalties and DRY.
     void accept(Token token);
-    /// Forgets all history, feeds `history` (its end matters) and restarts the random numbers from the seed
-    /// and `position`: a run that saved at this position and one that restores there continue alike.
+    /// Forgets all history, feeds `history` (its end matters) to penalties and DRY, begins the grammar anew,
+    /// and restarts the random numbers from the seed and `position`: a run that saved at this position and
+    /// one that restores there continue alike.
     void restart(std::span<const Token> history, uint64_t position);
 
     const SamplerOptions& options() const { return options_; }

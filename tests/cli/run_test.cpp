@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/program.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {

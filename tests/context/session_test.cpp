@@ -10,6 +10,7 @@
 #include "llm/sampler.h"
 #include "llm/tokenizer.h"
 #include "support/model.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {

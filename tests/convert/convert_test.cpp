@@ -10,7 +10,7 @@
 #include "memory/bundle.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 
@@ -18,13 +18,13 @@ namespace {
 
 using test::expect_error;
 using test::fixture;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 std::filesystem::path data(const std::string& name) { return fixture("convert/data/" + name); }
 
 /// A pooler and an adapter in one folder, as upstream keeps them.
-std::filesystem::path upstream(const TempFolder& temp) {
-    const auto folder = temp.file("upstream");
+std::filesystem::path upstream(const TemporaryFolder& temp) {
+    const auto folder = temp / "upstream";
     std::filesystem::create_directories(folder);
     for (const auto* name : {"pooler.safetensors", "pooler_config.json"}) {
         std::filesystem::copy_file(data("pooler") / name, folder / name);
@@ -36,13 +36,13 @@ std::filesystem::path upstream(const TempFolder& temp) {
 }
 
 TEST(DetectSource, GoesByContent) {
-    const TempFolder temp;
-    convert(data("llama"), temp.file("m.gguf"), {});
-    convert(data("pooler/pooler.pt"), temp.file("p.gguf"), {});
-    convert(data("llama-adapter"), temp.file("l.gguf"), {.base = temp.file("m.gguf")});
-    EXPECT_EQ(detect_source(temp.file("m.gguf")), SourceKind::gguf_model);
-    EXPECT_EQ(detect_source(temp.file("p.gguf")), SourceKind::gguf_pooler);
-    EXPECT_EQ(detect_source(temp.file("l.gguf")), SourceKind::gguf_lora);
+    const TemporaryFolder temp;
+    convert(data("llama"), temp / "m.gguf", {});
+    convert(data("pooler/pooler.pt"), temp / "p.gguf", {});
+    convert(data("llama-adapter"), temp / "l.gguf", {.base = temp / "m.gguf"});
+    EXPECT_EQ(detect_source(temp / "m.gguf"), SourceKind::gguf_model);
+    EXPECT_EQ(detect_source(temp / "p.gguf"), SourceKind::gguf_pooler);
+    EXPECT_EQ(detect_source(temp / "l.gguf"), SourceKind::gguf_lora);
     EXPECT_EQ(detect_source(data("pooler/pooler.safetensors")), SourceKind::pooler_safetensors);
     EXPECT_EQ(detect_source(data("pooler/pooler.pt")), SourceKind::pooler_torch);
     EXPECT_EQ(detect_source(data("pooler")), SourceKind::upstream_bundle);
@@ -51,51 +51,51 @@ TEST(DetectSource, GoesByContent) {
     EXPECT_EQ(detect_source(data("llama")), SourceKind::hf_model);
     EXPECT_EQ(detect_source(data("llama-mlx")), SourceKind::mlx_model);
     EXPECT_EQ(detect_source(data("llama/golden.safetensors")), SourceKind::other_safetensors);
-    std::filesystem::copy_file(data("pooler/pooler.pt"), temp.file("no-extension"));
-    EXPECT_EQ(detect_source(temp.file("no-extension")), SourceKind::pooler_torch);
+    std::filesystem::copy_file(data("pooler/pooler.pt"), temp / "no-extension");
+    EXPECT_EQ(detect_source(temp / "no-extension"), SourceKind::pooler_torch);
 }
 
 TEST(DetectSource, WhatIsNotWhatItsNameSaysIsRefused) {
-    const TempFolder temp;
-    std::filesystem::copy_file(data("pooler/pooler.pt"), temp.file("pooler.safetensors"));
+    const TemporaryFolder temp;
+    std::filesystem::copy_file(data("pooler/pooler.pt"), temp / "pooler.safetensors");
     expect_error(ErrorCode::bad_file, {"pooler.safetensors", "torch.save", "safetensors file"},
-                 [&] { detect_source(temp.file("pooler.safetensors")); });
-    std::filesystem::copy_file(data("pooler/pooler.safetensors"), temp.file("model.gguf"));
+                 [&] { detect_source(temp / "pooler.safetensors"); });
+    std::filesystem::copy_file(data("pooler/pooler.safetensors"), temp / "model.gguf");
     expect_error(ErrorCode::bad_file, {"model.gguf", "a safetensors file", "GGUF"},
-                 [&] { detect_source(temp.file("model.gguf")); });
-    write_text(temp.file("empty.gguf"), "");
-    expect_error(ErrorCode::bad_file, {"empty.gguf"}, [&] { detect_source(temp.file("empty.gguf")); });
-    write_text(temp.file("page.html"), "<html>Entry not found</html>");
-    expect_error(ErrorCode::bad_file, {"page.html"}, [&] { detect_source(temp.file("page.html")); });
-    std::filesystem::create_directories(temp.file("folder"));
-    expect_error(ErrorCode::bad_file, {"folder", "bundle.json"}, [&] { detect_source(temp.file("folder")); });
-    expect_error(ErrorCode::not_found, {"nothing-here"}, [&] { detect_source(temp.file("nothing-here")); });
+                 [&] { detect_source(temp / "model.gguf"); });
+    write_text(temp / "empty.gguf", "");
+    expect_error(ErrorCode::bad_file, {"empty.gguf"}, [&] { detect_source(temp / "empty.gguf"); });
+    write_text(temp / "page.html", "<html>Entry not found</html>");
+    expect_error(ErrorCode::bad_file, {"page.html"}, [&] { detect_source(temp / "page.html"); });
+    std::filesystem::create_directories(temp / "folder");
+    expect_error(ErrorCode::bad_file, {"folder", "bundle.json"}, [&] { detect_source(temp / "folder"); });
+    expect_error(ErrorCode::not_found, {"nothing-here"}, [&] { detect_source(temp / "nothing-here"); });
 }
 
 TEST(Convert, DestinationMustFitTheSource) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto pooler = data("pooler/pooler.safetensors");
     expect_error(ErrorCode::invalid_argument, {"out.bin", "*.gguf"},
-                 [&] { convert(pooler, temp.file("out.bin"), {}); });
+                 [&] { convert(pooler, temp / "out.bin", {}); });
     expect_error(ErrorCode::invalid_argument, {"--base"},
-                 [&] { convert(data("llama-adapter"), temp.file("l.gguf"), {}); });
+                 [&] { convert(data("llama-adapter"), temp / "l.gguf", {}); });
     expect_error(ErrorCode::invalid_argument, {"--base"},
-                 [&] { convert(data("pooler"), temp.file("bundle"), {}); });
+                 [&] { convert(data("pooler"), temp / "bundle", {}); });
     expect_error(ErrorCode::invalid_argument, {"folder"},
-                 [&] { convert(data("llama/golden.safetensors"), temp.file("m.gguf"), {}); });
-    convert(data("llama"), temp.file("m.gguf"), {});
+                 [&] { convert(data("llama/golden.safetensors"), temp / "m.gguf", {}); });
+    convert(data("llama"), temp / "m.gguf", {});
     expect_error(ErrorCode::invalid_argument, {"--type"},
-                 [&] { convert(temp.file("m.gguf"), temp.file("n.gguf"), {}); });
+                 [&] { convert(temp / "m.gguf", temp / "n.gguf", {}); });
     expect_error(ErrorCode::invalid_argument, {"same file"},
-                 [&] { convert(temp.file("m.gguf"), temp.file("m.gguf"), {.type = GGML_TYPE_F32}); });
+                 [&] { convert(temp / "m.gguf", temp / "m.gguf", {.type = GGML_TYPE_F32}); });
 }
 
 TEST(Convert, PoolerOfAnotherWidthThanTheModelIsRefused) {
-    const TempFolder temp;
-    convert(data("llama"), temp.file("m.gguf"), {});
+    const TemporaryFolder temp;
+    convert(data("llama"), temp / "m.gguf", {});
     expect_error(ErrorCode::incompatible, {"16 wide", "32 columns", "m.gguf"},
-                 [&] { convert(upstream(temp), temp.file("bundle"), {.base = temp.file("m.gguf")}); });
-    EXPECT_FALSE(std::filesystem::exists(temp.file("bundle")));
+                 [&] { convert(upstream(temp), temp / "bundle", {.base = temp / "m.gguf"}); });
+    EXPECT_FALSE(std::filesystem::exists(temp / "bundle"));
 }
 
 TEST(Convert, UpstreamFolderBecomesABundleAndComesBack) {
@@ -104,35 +104,35 @@ TEST(Convert, UpstreamFolderBecomesABundleAndComesBack) {
     if (!model || !source) {
         GTEST_SKIP() << "needs the default model and bundle-smollm2 (see tests/support/data.h)";
     }
-    const TempFolder temp;
-    convert(*source, temp.file("bundle"),
+    const TemporaryFolder temp;
+    convert(*source, temp / "bundle",
             {.base = model, .trained = {.rw = 48, .chunk = 48, .layout = Layout::carry}});
-    const Bundle bundle = read_bundle(temp.file("bundle"));
+    const Bundle bundle = read_bundle(temp / "bundle");
     EXPECT_TRUE(bundle.lora.has_value());
     EXPECT_EQ(bundle.base.architecture, "llama");
     EXPECT_EQ(bundle.base.vocab_sha256.size(), 64U);
     EXPECT_EQ(bundle.trained, (TrainedSettings{.rw = 48, .chunk = 48, .layout = Layout::carry}));
     EXPECT_EQ(read_pooler(bundle.pooler).trained, bundle.trained);
-    EXPECT_TRUE(inspect(temp.file("bundle")).at("problem").is_null());
+    EXPECT_TRUE(inspect(temp / "bundle").at("problem").is_null());
 
-    convert(temp.file("bundle"), temp.file("back"), {});
+    convert(temp / "bundle", temp / "back", {});
     const SafetensorsFile a(*source / "pooler.safetensors");
-    const SafetensorsFile b(temp.file("back") / "pooler.safetensors");
+    const SafetensorsFile b(temp / "back" / "pooler.safetensors");
     ASSERT_EQ(a.tensors().size(), b.tensors().size());
     for (const TensorView& tensor : a.tensors()) {
         EXPECT_EQ(to_float(b.at(tensor.name)), to_float(tensor)) << tensor.name;
     }
-    EXPECT_TRUE(std::filesystem::exists(temp.file("back") / "adapter_config.json"));
+    EXPECT_TRUE(std::filesystem::exists(temp / "back" / "adapter_config.json"));
 }
 
 /// Every file of JSON that users bring along, with one byte changed at a time: converted or refused, no other
 /// way out.
 TEST(Convert, DamagedJsonGivesAnErrorOrAResult) {
-    const TempFolder temp;
-    convert(data("llama"), temp.file("m.gguf"), {});
+    const TemporaryFolder temp;
+    convert(data("llama"), temp / "m.gguf", {});
     const auto damage = [&](const std::string& folder, const std::string& name,
                             const std::string& destination) {
-        const auto copy = temp.file(folder);
+        const auto copy = temp / folder;
         std::filesystem::create_directories(copy);
         std::filesystem::copy(data(folder), copy,
                               std::filesystem::copy_options::recursive |
@@ -146,7 +146,7 @@ TEST(Convert, DamagedJsonGivesAnErrorOrAResult) {
                 damaged[at] = byte;
                 std::ofstream(copy / name, std::ios::binary) << damaged;
                 try {
-                    convert(copy, temp.file(destination), {.base = temp.file("m.gguf")});
+                    convert(copy, temp / destination, {.base = temp / "m.gguf"});
                 } catch (const Error&) {
                     ++refused;
                 }
@@ -160,38 +160,6 @@ TEST(Convert, DamagedJsonGivesAnErrorOrAResult) {
     damage("llama", "tokenizer_config.json", "n.gguf");
     damage("llama-adapter", "adapter_config.json", "l.gguf");
     damage("pooler", "pooler_config.json", "bundle");
-}
-
-TEST(Inspect, DescribesEveryKind) {
-    const TempFolder temp;
-    convert(data("llama"), temp.file("m.gguf"), {});
-    convert(data("llama-adapter"), temp.file("l.gguf"), {.base = temp.file("m.gguf")});
-    for (const auto& path :
-         {temp.file("m.gguf"), temp.file("l.gguf"), data("pooler/pooler.pt"), data("pooler"),
-          data("pooler/pooler.safetensors"), data("llama"), data("llama-mlx"), data("llama-adapter")}) {
-        const Json report = inspect(path);
-        EXPECT_TRUE(report.at("problem").is_null()) << report.at("problem");
-        EXPECT_EQ(report.at("kind"), to_string(detect_source(path)));
-        EXPECT_GT(report.at("bytes").get<size_t>(), 0U);
-    }
-    const Json model = inspect(temp.file("m.gguf"));
-    EXPECT_EQ(model.at("metadata").at("llama.block_count"), 2);
-    EXPECT_EQ(model.at("metadata").at("tokenizer.ggml.tokens").at("count"), 304);
-    EXPECT_EQ(
-        model.at("tensors").front(),
-        (Json{
-            {"name", "token_embd.weight"}, {"type", "bf16"}, {"shape", {304, 32}}, {"bytes", 304 * 32 * 2}}));
-}
-
-TEST(Inspect, ReportsWhatMakesAFileUnfit) {
-    const TempFolder temp;
-    const SafetensorsFile file(data("pooler/pooler.safetensors"));
-    auto tensors = file.tensors();
-    std::erase_if(tensors, [](const TensorView& tensor) { return tensor.name == "blocks.0.lnk.bias"; });
-    write_safetensors(temp.file("p.safetensors"), tensors);
-    const Json report = inspect(temp.file("p.safetensors"));
-    EXPECT_NE(report.at("problem").get<std::string>().find("blocks.0.lnk.bias"), std::string::npos);
-    EXPECT_EQ(report.at("tensors").size(), tensors.size());
 }
 
 } // namespace

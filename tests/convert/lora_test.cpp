@@ -10,7 +10,7 @@
 #include "formats/safetensors.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 
@@ -19,7 +19,7 @@ namespace {
 using test::expect_error;
 using test::fixture;
 using test::LlamaProbe;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 std::filesystem::path data(const std::string& name) { return fixture("convert/data/" + name); }
 
@@ -39,13 +39,13 @@ void expect_same_tensors(const std::filesystem::path& left, const std::filesyste
 class ConvertLora : public ::testing::Test {
   protected:
     ConvertLora() {
-        hugging_face_to_gguf(data("llama"), temp_.file("base.gguf"), {.type = GGML_TYPE_F32});
-        base_.emplace(temp_.file("base.gguf"));
+        hugging_face_to_gguf(data("llama"), temp_ / "base.gguf", {.type = GGML_TYPE_F32});
+        base_.emplace(temp_ / "base.gguf");
         std::filesystem::copy(data("llama-adapter"), adapter());
     }
 
-    std::filesystem::path adapter() const { return temp_.file("adapter"); }
-    std::filesystem::path lora() const { return temp_.file("lora.gguf"); }
+    std::filesystem::path adapter() const { return temp_ / "adapter"; }
+    std::filesystem::path lora() const { return temp_ / "lora.gguf"; }
 
     void change_config(const std::string& field, const JsonValue& value) const {
         JsonValue config = read_json_file(data("llama-adapter") / "adapter_config.json").json();
@@ -64,28 +64,28 @@ class ConvertLora : public ::testing::Test {
         expect_error(code, words, [&] { peft_to_gguf(adapter(), *base_, lora()); });
     }
 
-    TempFolder temp_;
+    TemporaryFolder temp_;
     std::optional<GgufFile> base_;
 };
 
 TEST_F(ConvertLora, AdaptedLlamaGivesTheLogitsOfMergedWeights) {
     peft_to_gguf(adapter(), *base_, lora(), GGML_TYPE_F32); // f16 factors would round the activations too
-    LlamaProbe probe(temp_.file("base.gguf"));
+    LlamaProbe probe(temp_ / "base.gguf");
     ASSERT_TRUE(probe.takes_adapter(lora()));
     EXPECT_LT(test::logit_error(probe, data("llama") / "golden.safetensors", "logits_with_adapter"), 1e-3F);
 }
 
 TEST_F(ConvertLora, RoundTripIsBitEqual) {
     peft_to_gguf(adapter(), *base_, lora());
-    gguf_to_peft(lora(), nullptr, temp_.file("back"));
+    gguf_to_peft(lora(), nullptr, temp_ / "back");
     expect_same_tensors(data("llama-adapter") / "adapter_model.safetensors",
-                        temp_.file("back") / "adapter_model.safetensors");
-    const auto config = read_json_file(temp_.file("back") / "adapter_config.json");
+                        temp_ / "back" / "adapter_model.safetensors");
+    const auto config = read_json_file(temp_ / "back" / "adapter_config.json");
     EXPECT_EQ(config.u32("r"), 4U);
     EXPECT_EQ(config.u32("lora_alpha"), 12U);
     EXPECT_EQ(config.json().at("target_modules").size(), 7U);
-    peft_to_gguf(temp_.file("back"), *base_, temp_.file("again.gguf"));
-    EXPECT_EQ(GgufFile(temp_.file("again.gguf")).tensors().size(), GgufFile(lora()).tensors().size());
+    peft_to_gguf(temp_ / "back", *base_, temp_ / "again.gguf");
+    EXPECT_EQ(GgufFile(temp_ / "again.gguf").tensors().size(), GgufFile(lora()).tensors().size());
 }
 
 TEST_F(ConvertLora, AdapterWithoutHeadCountsNeedsTheBase) {
@@ -100,12 +100,12 @@ TEST_F(ConvertLora, AdapterWithoutHeadCountsNeedsTheBase) {
     for (const GgufTensor& tensor : full.tensors()) {
         writer.add(tensor.name, tensor.type, tensor.ne, tensor.data);
     }
-    writer.write(temp_.file("plain.gguf"));
+    writer.write(temp_ / "plain.gguf");
     expect_error(ErrorCode::invalid_argument, {"plain.gguf", "--base"},
-                 [&] { gguf_to_peft(temp_.file("plain.gguf"), nullptr, temp_.file("back")); });
-    gguf_to_peft(temp_.file("plain.gguf"), &*base_, temp_.file("back"));
+                 [&] { gguf_to_peft(temp_ / "plain.gguf", nullptr, temp_ / "back"); });
+    gguf_to_peft(temp_ / "plain.gguf", &*base_, temp_ / "back");
     expect_same_tensors(data("llama-adapter") / "adapter_model.safetensors",
-                        temp_.file("back") / "adapter_model.safetensors");
+                        temp_ / "back" / "adapter_model.safetensors");
 }
 
 TEST_F(ConvertLora, RefusesFieldsThatLoraGgufCannotExpress) {
@@ -175,23 +175,23 @@ TEST_F(ConvertLora, HalfAPairIsNamed) {
 }
 
 TEST_F(ConvertLora, Qwen2RowsStayInOrder) {
-    hugging_face_to_gguf(data("qwen2"), temp_.file("qwen2.gguf"), {.type = GGML_TYPE_F32});
-    const GgufFile base(temp_.file("qwen2.gguf"));
+    hugging_face_to_gguf(data("qwen2"), temp_ / "qwen2.gguf", {.type = GGML_TYPE_F32});
+    const GgufFile base(temp_ / "qwen2.gguf");
     peft_to_gguf(adapter(), base, lora());
     const SafetensorsFile source(data("llama-adapter") / "adapter_model.safetensors");
     const GgufFile file(lora());
     EXPECT_TRUE(
         std::ranges::equal(file.find_tensor("blk.1.attn_q.weight.lora_b")->data,
                            source.at("base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight").data));
-    LlamaProbe probe(temp_.file("qwen2.gguf"));
+    LlamaProbe probe(temp_ / "qwen2.gguf");
     EXPECT_TRUE(probe.takes_adapter(lora()));
 }
 
 TEST_F(ConvertLora, AnotherArchitectureIsRefusedByName) {
     GgufWriter writer;
     writer.set("general.architecture", std::string("gemma"));
-    writer.write(temp_.file("gemma.gguf"));
-    const GgufFile base(temp_.file("gemma.gguf"));
+    writer.write(temp_ / "gemma.gguf");
+    const GgufFile base(temp_ / "gemma.gguf");
     expect_error(ErrorCode::unsupported, {"gemma.gguf", "'gemma'"},
                  [&] { peft_to_gguf(adapter(), base, lora()); });
 }
@@ -202,12 +202,12 @@ TEST(ConvertLoraUpstream, RoundTripsBitEqualAndLoadsIntoTheDefaultModel) {
     if (!model || !source) {
         GTEST_SKIP() << "needs the default model and bundle-smollm2 (see tests/support/data.h)";
     }
-    const TempFolder temp;
-    convert(*source, temp.file("lora.gguf"), {.base = model});
+    const TemporaryFolder temp;
+    convert(*source, temp / "lora.gguf", {.base = model});
     LlamaProbe probe(*model);
-    EXPECT_TRUE(probe.takes_adapter(temp.file("lora.gguf")));
-    convert(temp.file("lora.gguf"), temp.file("back"), {});
-    expect_same_tensors(*source, temp.file("back") / "adapter_model.safetensors");
+    EXPECT_TRUE(probe.takes_adapter(temp / "lora.gguf"));
+    convert(temp / "lora.gguf", temp / "back", {});
+    expect_same_tensors(*source, temp / "back" / "adapter_model.safetensors");
 }
 
 } // namespace

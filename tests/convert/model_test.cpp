@@ -10,7 +10,7 @@
 #include "formats/mlx.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 
@@ -19,15 +19,15 @@ namespace {
 using test::expect_error;
 using test::fixture;
 using test::LlamaProbe;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 constexpr float parity = 1e-3F;
 
 std::filesystem::path folder(const std::string& name) { return fixture("convert/data/" + name); }
 
 /// A copy of a model folder, to be damaged.
-std::filesystem::path copy_of(const std::string& name, const TempFolder& temp) {
-    const auto path = temp.file(name);
+std::filesystem::path copy_of(const std::string& name, const TemporaryFolder& temp) {
+    const auto path = temp / name;
     std::filesystem::copy(folder(name), path, std::filesystem::copy_options::recursive);
     return path;
 }
@@ -39,39 +39,39 @@ void change_config(const std::filesystem::path& path, const std::function<void(J
 }
 
 TEST(ConvertModel, LlamaFolderInShardsGivesTheLogitsOfTransformers) {
-    const TempFolder temp;
-    const auto report = hugging_face_to_gguf(folder("llama"), temp.file("m.gguf"), {.type = GGML_TYPE_F32});
+    const TemporaryFolder temp;
+    const auto report = hugging_face_to_gguf(folder("llama"), temp / "m.gguf", {.type = GGML_TYPE_F32});
     EXPECT_EQ(report.tensors, 2U + 2 * 9);
-    LlamaProbe probe(temp.file("m.gguf"));
+    LlamaProbe probe(temp / "m.gguf");
     EXPECT_LT(test::logit_error(probe, folder("llama") / "golden.safetensors"), parity);
 }
 
 TEST(ConvertModel, Qwen2FolderWithBiasesGivesTheLogitsOfTransformers) {
-    const TempFolder temp;
-    hugging_face_to_gguf(folder("qwen2"), temp.file("m.gguf"), {.type = GGML_TYPE_F32});
-    LlamaProbe probe(temp.file("m.gguf"));
+    const TemporaryFolder temp;
+    hugging_face_to_gguf(folder("qwen2"), temp / "m.gguf", {.type = GGML_TYPE_F32});
+    LlamaProbe probe(temp / "m.gguf");
     EXPECT_LT(test::logit_error(probe, folder("qwen2") / "golden.safetensors"), parity);
 }
 
 TEST(ConvertModel, SmallerTypesStayCloseAndAreSmaller) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     size_t last = SIZE_MAX;
     // Logits have a standard deviation of 1.5; ggml rounds the activations to the weights' type as well.
     for (const auto& [type, tolerance] :
          {std::pair{GGML_TYPE_BF16, 0.15F}, std::pair{GGML_TYPE_Q8_0, 0.5F}}) {
-        hugging_face_to_gguf(folder("llama"), temp.file("m.gguf"), {.type = type});
-        LlamaProbe probe(temp.file("m.gguf"));
+        hugging_face_to_gguf(folder("llama"), temp / "m.gguf", {.type = type});
+        LlamaProbe probe(temp / "m.gguf");
         EXPECT_LT(test::logit_error(probe, folder("llama") / "golden.safetensors"), tolerance)
             << ggml_type_name(type);
-        EXPECT_LT(std::filesystem::file_size(temp.file("m.gguf")), last);
-        last = std::filesystem::file_size(temp.file("m.gguf"));
+        EXPECT_LT(std::filesystem::file_size(temp / "m.gguf"), last);
+        last = std::filesystem::file_size(temp / "m.gguf");
     }
 }
 
 TEST(ConvertModel, TheFoldersOwnTypeIsTheDefault) {
-    const TempFolder temp;
-    hugging_face_to_gguf(folder("llama"), temp.file("m.gguf"), {});
-    const GgufFile file(temp.file("m.gguf"));
+    const TemporaryFolder temp;
+    hugging_face_to_gguf(folder("llama"), temp / "m.gguf", {});
+    const GgufFile file(temp / "m.gguf");
     EXPECT_EQ(file.find_tensor("blk.0.attn_q.weight")->type, GGML_TYPE_BF16);
     EXPECT_EQ(file.find_tensor("blk.0.attn_norm.weight")->type, GGML_TYPE_F32);
     EXPECT_EQ(file.u32("general.file_type"), 32U);
@@ -79,14 +79,14 @@ TEST(ConvertModel, TheFoldersOwnTypeIsTheDefault) {
 }
 
 TEST(ConvertModel, MlxFolderMovesExactScalesWithoutLossAndReportsTheRest) {
-    const TempFolder temp;
-    hugging_face_to_gguf(folder("llama"), temp.file("llama.gguf"), {.type = GGML_TYPE_F32});
-    const auto report = hugging_face_to_gguf(folder("llama-mlx"), temp.file("m.gguf"),
-                                             {.tokenizer_from = temp.file("llama.gguf")});
+    const TemporaryFolder temp;
+    hugging_face_to_gguf(folder("llama"), temp / "llama.gguf", {.type = GGML_TYPE_F32});
+    const auto report =
+        hugging_face_to_gguf(folder("llama-mlx"), temp / "m.gguf", {.tokenizer_from = temp / "llama.gguf"});
     EXPECT_EQ(report.mlx_exact, 7U);
     EXPECT_EQ(report.mlx_inexact, 1U);
 
-    const GgufFile file(temp.file("m.gguf"));
+    const GgufFile file(temp / "m.gguf");
     EXPECT_EQ(file.find_tensor("blk.0.ffn_down.weight")->type, GGML_TYPE_Q8_0);
     const SafetensorsFile source(folder("llama-mlx") / "model.safetensors");
     const auto bit_exact = [&](const char* name, const char* module, uint32_t heads) {
@@ -110,20 +110,20 @@ TEST(ConvertModel, MlxFolderMovesExactScalesWithoutLossAndReportsTheRest) {
 }
 
 TEST(ConvertModel, MlxFolderInFloat32GivesTheLogitsOfItsDequantisedWeights) {
-    const TempFolder temp;
-    hugging_face_to_gguf(folder("llama"), temp.file("llama.gguf"), {.type = GGML_TYPE_F32});
-    hugging_face_to_gguf(folder("llama-mlx"), temp.file("m.gguf"),
-                         {.type = GGML_TYPE_F32, .tokenizer_from = temp.file("llama.gguf")});
-    LlamaProbe probe(temp.file("m.gguf"));
+    const TemporaryFolder temp;
+    hugging_face_to_gguf(folder("llama"), temp / "llama.gguf", {.type = GGML_TYPE_F32});
+    hugging_face_to_gguf(folder("llama-mlx"), temp / "m.gguf",
+                         {.type = GGML_TYPE_F32, .tokenizer_from = temp / "llama.gguf"});
+    LlamaProbe probe(temp / "m.gguf");
     EXPECT_LT(test::logit_error(probe, folder("llama-mlx") / "golden.safetensors"), parity);
 }
 
 TEST(ConvertModel, GgufDequantisesToFloat32ValueForValue) {
-    const TempFolder temp;
-    hugging_face_to_gguf(folder("llama"), temp.file("q.gguf"), {.type = GGML_TYPE_Q8_0});
-    gguf_to_gguf(temp.file("q.gguf"), temp.file("f.gguf"), GGML_TYPE_F32);
-    const GgufFile quantised(temp.file("q.gguf"));
-    const GgufFile floats(temp.file("f.gguf"));
+    const TemporaryFolder temp;
+    hugging_face_to_gguf(folder("llama"), temp / "q.gguf", {.type = GGML_TYPE_Q8_0});
+    gguf_to_gguf(temp / "q.gguf", temp / "f.gguf", GGML_TYPE_F32);
+    const GgufFile quantised(temp / "q.gguf");
+    const GgufFile floats(temp / "f.gguf");
     EXPECT_EQ(floats.u32("general.file_type"), 0U);
     EXPECT_EQ(floats.pairs().size(), quantised.pairs().size());
     ASSERT_EQ(floats.tensors().size(), quantised.tensors().size());
@@ -133,7 +133,7 @@ TEST(ConvertModel, GgufDequantisesToFloat32ValueForValue) {
         EXPECT_EQ(found->type, GGML_TYPE_F32);
         EXPECT_EQ(to_float(*found), to_float(tensor)) << tensor.name;
     }
-    LlamaProbe probe(temp.file("f.gguf"));
+    LlamaProbe probe(temp / "f.gguf");
     EXPECT_EQ(probe.vocabulary(), 304U);
 }
 
@@ -142,21 +142,21 @@ TEST(ConvertModel, TheDefaultModelDequantises) {
     if (!model) {
         GTEST_SKIP() << "the default model is not there; run make model";
     }
-    const TempFolder temp;
-    gguf_to_gguf(*model, temp.file("f.gguf"), GGML_TYPE_F32);
+    const TemporaryFolder temp;
+    gguf_to_gguf(*model, temp / "f.gguf", GGML_TYPE_F32);
     const GgufFile original(*model);
-    const GgufFile floats(temp.file("f.gguf"));
+    const GgufFile floats(temp / "f.gguf");
     const std::string name = "blk.29.attn_k.weight";
     EXPECT_EQ(to_float(*floats.find_tensor(name)), to_float(*original.find_tensor(name)));
 }
 
 TEST(ConvertModel, RefusesByNameWhatItWouldGetWrong) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto path = copy_of("llama", temp);
     const auto refuses = [&](std::string_view field, const JsonValue& value) {
         change_config(path, [&](JsonValue& config) { config[std::string(field)] = value; });
         expect_error(ErrorCode::unsupported, {"config.json", field},
-                     [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                     [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
         std::filesystem::copy_file(folder("llama") / "config.json", path / "config.json",
                                    std::filesystem::copy_options::overwrite_existing);
     };
@@ -171,28 +171,28 @@ TEST(ConvertModel, RefusesByNameWhatItWouldGetWrong) {
     refuses("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}});
     refuses("quantization", {{"group_size", 64}, {"bits", 8}});
     refuses("quantization", {{"group_size", 64}, {"bits", 4}, {"mode", "mxfp4"}});
-    EXPECT_FALSE(std::filesystem::exists(temp.file("m.gguf")));
+    EXPECT_FALSE(std::filesystem::exists(temp / "m.gguf"));
 }
 
 TEST(ConvertModel, ConfigThatContradictsTheWeightsIsNamedWithBoth) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto path = copy_of("llama", temp);
     change_config(path, [](JsonValue& config) { config["intermediate_size"] = 96; });
     expect_error(ErrorCode::bad_file, {"mlp.gate_proj.weight", "[64, 32]", "[96, 32]"},
-                 [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                 [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
     change_config(path, [](JsonValue& config) {
         config["intermediate_size"] = 64;
         config["num_hidden_layers"] = 1;
     });
     expect_error(ErrorCode::unsupported, {"model.layers.1", "no place"},
-                 [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                 [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
     change_config(path, [](JsonValue& config) { config["num_hidden_layers"] = 3; });
     expect_error(ErrorCode::bad_file, {"model.layers.2", "missing"},
-                 [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                 [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
 }
 
 TEST(ConvertModel, HostileConfigsGiveErrors) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto path = copy_of("llama", temp);
     const std::vector<std::pair<std::string, JsonValue>> fields = {{"hidden_size", 0},
                                                                    {"hidden_size", -32},
@@ -209,28 +209,28 @@ TEST(ConvertModel, HostileConfigsGiveErrors) {
     for (const auto& [field, value] : fields) {
         change_config(path, [&](JsonValue& config) { config[field] = value; });
         expect_error(ErrorCode::bad_file, {path.string()},
-                     [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                     [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
         std::filesystem::copy_file(folder("llama") / "config.json", path / "config.json",
                                    std::filesystem::copy_options::overwrite_existing);
     }
     write_text(path / "config.json", R"({"architectures": ["LlamaFor)");
     expect_error(ErrorCode::bad_file, {"config.json", "byte 29"},
-                 [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                 [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
 }
 
 TEST(ConvertModel, ShardIndexCannotLeadOutOfTheFolder) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto path = copy_of("llama", temp);
     const auto index = path / "model.safetensors.index.json";
     JsonValue json = read_json_file(index).json();
     json["weight_map"]["model.norm.weight"] = "../elsewhere.safetensors";
     write_text(index, json.dump());
     expect_error(ErrorCode::bad_file, {"model.norm.weight", "../elsewhere.safetensors"},
-                 [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                 [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
     json["weight_map"]["model.norm.weight"] = "model-00003-of-00003.safetensors";
     write_text(index, json.dump());
     expect_error(ErrorCode::not_found, {"model-00003-of-00003.safetensors"},
-                 [&] { hugging_face_to_gguf(path, temp.file("m.gguf"), {}); });
+                 [&] { hugging_face_to_gguf(path, temp / "m.gguf", {}); });
 }
 
 TEST(RopeRows, ReorderingAndBackIsTheIdentity) {

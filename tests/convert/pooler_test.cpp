@@ -12,7 +12,7 @@
 #include "support/corruption.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 
@@ -20,7 +20,7 @@ namespace {
 
 using test::expect_error;
 using test::fixture;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 std::filesystem::path data(const std::string& name) { return fixture("convert/data/" + name); }
 
@@ -63,9 +63,9 @@ TEST(ConvertPooler, FourBitMatricesDequantiseAsNumpyDoes) {
 }
 
 TEST(ConvertPooler, RoundTripThroughGgufIsBitEqual) {
-    const TempFolder temp;
-    const auto gguf = temp.file("pooler.gguf");
-    const auto back = temp.file("back/pooler.safetensors");
+    const TemporaryFolder temp;
+    const auto gguf = temp / "pooler.gguf";
+    const auto back = temp / "back/pooler.safetensors";
     std::filesystem::create_directories(back.parent_path());
     convert(data("pooler/pooler.safetensors"), gguf,
             {.type = GGML_TYPE_F32, .trained = {.rw = 48, .chunk = 32}});
@@ -79,7 +79,7 @@ TEST(ConvertPooler, RoundTripThroughGgufIsBitEqual) {
         EXPECT_EQ(other.shape, tensor.shape) << tensor.name;
         EXPECT_TRUE(std::ranges::equal(other.data, tensor.data)) << tensor.name;
     }
-    const auto config = read_json_file(temp.file("back/pooler_config.json"));
+    const auto config = read_json_file(temp / "back/pooler_config.json");
     const auto original = read_json_file(data("pooler/pooler_config.json"));
     for (const auto* field : {"hidden_dim", "num_soft_tokens", "heads", "layers", "ffn"}) {
         EXPECT_EQ(config.u32(field), original.u32(field)) << field;
@@ -93,14 +93,14 @@ TEST(ConvertPooler, UpstreamsOwnFileConverts) {
     if (!source) {
         GTEST_SKIP() << "bundle-smollm2 is not there (see tests/support/data.h)";
     }
-    const TempFolder temp;
-    convert(*source, temp.file("f16.gguf"), {.type = GGML_TYPE_F16});
+    const TemporaryFolder temp;
+    convert(*source, temp / "f16.gguf", {.type = GGML_TYPE_F16});
     const auto exact = import_pooler(*source);
     EXPECT_EQ(exact.shape, (PoolerShape{.hidden = 576, .n_sp = 32, .heads = 8, .layers = 3, .ffn = 2048}));
-    EXPECT_EQ(read_pooler(temp.file("f16.gguf")).weights.tensors, exact.tensors)
+    EXPECT_EQ(read_pooler(temp / "f16.gguf").weights.tensors, exact.tensors)
         << "the file is f16: nothing is lost";
-    convert(temp.file("f16.gguf"), temp.file("q8.gguf"), {.type = GGML_TYPE_Q8_0});
-    const auto rounded = read_pooler(temp.file("q8.gguf")).weights;
+    convert(temp / "f16.gguf", temp / "q8.gguf", {.type = GGML_TYPE_Q8_0});
+    const auto rounded = read_pooler(temp / "q8.gguf").weights;
     double error = 0;
     double size = 0;
     for (const auto& [name, values] : exact.tensors) {
@@ -113,40 +113,40 @@ TEST(ConvertPooler, UpstreamsOwnFileConverts) {
 }
 
 TEST(ConvertPooler, ConfigAndTensorsMustAgreeAndBothAreNamed) {
-    const TempFolder temp;
-    std::filesystem::copy_file(data("pooler/pooler.safetensors"), temp.file("pooler.safetensors"));
+    const TemporaryFolder temp;
+    std::filesystem::copy_file(data("pooler/pooler.safetensors"), temp / "pooler.safetensors");
     const JsonValue config = read_json_file(data("pooler/pooler_config.json")).json();
     const auto contradicts = [&](const std::string& field, const JsonValue& value) {
         JsonValue copy = config;
         copy[field] = value;
-        write_text(temp.file("pooler_config.json"), copy.dump());
+        write_text(temp / "pooler_config.json", copy.dump());
         expect_error(ErrorCode::bad_file, {"pooler_config.json", field, "pooler.safetensors"},
-                     [&] { import_pooler(temp.file("pooler.safetensors")); });
+                     [&] { import_pooler(temp / "pooler.safetensors"); });
     };
     contradicts("hidden_dim", 32);
     contradicts("num_soft_tokens", 5);
     contradicts("layers", 3);
     contradicts("ffn", 64);
     contradicts("out_scale", 2.0);
-    write_text(temp.file("pooler_config.json"), R"({"heads": 3})");
+    write_text(temp / "pooler_config.json", R"({"heads": 3})");
     expect_error(ErrorCode::bad_file, {"pooler.safetensors", "3 heads", "16"},
-                 [&] { import_pooler(temp.file("pooler.safetensors")); });
-    write_text(temp.file("pooler_config.json"), R"({"heads": 2})");
-    EXPECT_EQ(import_pooler(temp.file("pooler.safetensors")).shape, small);
+                 [&] { import_pooler(temp / "pooler.safetensors"); });
+    write_text(temp / "pooler_config.json", R"({"heads": 2})");
+    EXPECT_EQ(import_pooler(temp / "pooler.safetensors").shape, small);
     expect_error(ErrorCode::invalid_argument, {"heads", "2", "4"},
-                 [&] { import_pooler(temp.file("pooler.safetensors"), 4); });
+                 [&] { import_pooler(temp / "pooler.safetensors", 4); });
 }
 
 TEST(ConvertPooler, HeadsComeFromTheCallerWithoutAConfig) {
-    const TempFolder temp;
-    std::filesystem::copy_file(data("pooler/pooler.safetensors"), temp.file("pooler.safetensors"));
-    EXPECT_EQ(import_pooler(temp.file("pooler.safetensors")).shape.heads, 8U);
-    EXPECT_EQ(import_pooler(temp.file("pooler.safetensors"), 4).shape.heads, 4U);
+    const TemporaryFolder temp;
+    std::filesystem::copy_file(data("pooler/pooler.safetensors"), temp / "pooler.safetensors");
+    EXPECT_EQ(import_pooler(temp / "pooler.safetensors").shape.heads, 8U);
+    EXPECT_EQ(import_pooler(temp / "pooler.safetensors", 4).shape.heads, 4U);
 }
 
 TEST(ConvertPooler, MissingSurplusAndMisshapenTensorsAreNamed) {
-    const TempFolder temp;
-    const auto path = temp.file("p.safetensors");
+    const TemporaryFolder temp;
+    const auto path = temp / "p.safetensors";
     write_changed(
         path, [](auto& t) { std::erase_if(t, [](const auto& v) { return v.name == "blocks.1.lnk.bias"; }); });
     expect_error(ErrorCode::bad_file, {"p.safetensors", "blocks.1.lnk.bias", "missing"},
@@ -168,10 +168,10 @@ TEST(ConvertPooler, MissingSurplusAndMisshapenTensorsAreNamed) {
 }
 
 TEST(ConvertPooler, DamagedFilesGiveErrorsThatNameThem) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     for (const auto* name :
          {"pooler/pooler.safetensors", "pooler/pooler.pt", "pooler_4bit/pooler_4bit.safetensors"}) {
-        const auto scratch = temp.file(std::filesystem::path(name).filename().string());
+        const auto scratch = temp / std::filesystem::path(name).filename().string();
         test::Corruption corruption(data(name), scratch, [](const auto& path) { import_pooler(path); });
         const auto counts = corruption.run(150);
         EXPECT_EQ(counts.truncated_refused, counts.truncated) << name;

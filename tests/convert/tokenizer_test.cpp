@@ -7,7 +7,7 @@
 #include "core/json_file.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 
@@ -16,7 +16,7 @@ namespace {
 using test::expect_error;
 using test::fixture;
 using test::LlamaProbe;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 constexpr uint32_t vocab = 304;
 
@@ -50,12 +50,12 @@ class TokenizerTable : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TokenizerTable, GivesTheIdsOfTheTokenizersLibrary) {
     const std::string& kind = GetParam();
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto pairs = tokenizer_from_folder(folder_of(kind), "qwen2", vocab);
     ASSERT_NE(find(pairs, "tokenizer.ggml.pre"), nullptr);
     EXPECT_EQ(std::get<std::string>(*find(pairs, "tokenizer.ggml.pre")), kind);
-    write_vocabulary(pairs, temp.file("v.gguf"));
-    const LlamaProbe probe(temp.file("v.gguf"), true);
+    write_vocabulary(pairs, temp / "v.gguf");
+    const LlamaProbe probe(temp / "v.gguf", true);
     EXPECT_EQ(probe.vocabulary(), vocab);
     const auto goldens = read_json_file(fixture("convert/data/tokenizers/golden.json"));
     for (const JsonValue& golden : *goldens.find(kind)) {
@@ -94,12 +94,12 @@ TEST(ConvertTokenizer, FillsUnusedIdsAndKeepsSpecialTokensApart) {
 }
 
 TEST(ConvertTokenizer, RefusesAnUnknownPreTokenizerWithAdvice) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     JsonValue json = read_json_file(folder_of("smollm") / "tokenizer.json").json();
     const auto refuses = [&](const std::function<void(JsonValue&)>& change) {
         JsonValue copy = json;
         change(copy);
-        write_text(temp.file("tokenizer.json"), copy.dump());
+        write_text(temp / "tokenizer.json", copy.dump());
         expect_error(ErrorCode::unsupported, {"tokenizer.json", "--tokenizer-from"},
                      [&] { tokenizer_from_folder(temp.path(), "llama", vocab); });
     };
@@ -115,12 +115,12 @@ TEST(ConvertTokenizer, RefusesAnUnknownPreTokenizerWithAdvice) {
 }
 
 TEST(ConvertTokenizer, HostileFilesGiveErrors) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     JsonValue json = read_json_file(folder_of("smollm") / "tokenizer.json").json();
     const auto refuses = [&](const std::function<void(JsonValue&)>& change) {
         JsonValue copy = json;
         change(copy);
-        write_text(temp.file("tokenizer.json"), copy.dump());
+        write_text(temp / "tokenizer.json", copy.dump());
         expect_error(ErrorCode::bad_file, {"tokenizer.json"},
                      [&] { tokenizer_from_folder(temp.path(), "llama", vocab); });
     };
@@ -136,10 +136,10 @@ TEST(ConvertTokenizer, HostileFilesGiveErrors) {
 }
 
 TEST(ConvertTokenizer, ComesFromAGgufOfTheSameVocabularyOnly) {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto pairs = tokenizer_from_folder(folder_of("qwen2"), "qwen2", vocab);
-    write_vocabulary(pairs, temp.file("v.gguf"));
-    const GgufFile file(temp.file("v.gguf"));
+    write_vocabulary(pairs, temp / "v.gguf");
+    const GgufFile file(temp / "v.gguf");
     EXPECT_EQ(tokenizer_from_gguf(file, vocab).size(), pairs.size());
     expect_error(ErrorCode::incompatible, {"304", "1000", "v.gguf"},
                  [&] { tokenizer_from_gguf(file, 1000); });

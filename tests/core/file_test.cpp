@@ -1,16 +1,43 @@
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/file.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
+
+namespace {
+
+struct Flush {
+    ino_t inode = 0;
+    bool out_there = false; ///< it was a folder, and a file "out" stood in it
+};
+
+std::vector<Flush>& flushes() {
+    static std::vector<Flush> list;
+    return list;
+}
+
+} // namespace
+
+/// In place of libc's, so that a test can see what reached the disk, and in which order.
+extern "C" int fsync(int fd) {
+    struct stat status{};
+    ::fstat(fd, &status);
+    flushes().push_back({status.st_ino, ::faccessat(fd, "out", F_OK, 0) == 0});
+    return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 size_t files_in(const std::filesystem::path& folder) {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
@@ -19,8 +46,8 @@ size_t files_in(const std::filesystem::path& folder) {
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 TEST(AtomicFile, nothing_stands_under_the_name_before_commit) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     AtomicFile file(path);
     file.write("half");
     EXPECT_FALSE(std::filesystem::exists(path));
@@ -32,8 +59,8 @@ TEST(AtomicFile, nothing_stands_under_the_name_before_commit) {
 }
 
 TEST(AtomicFile, without_a_commit_the_old_file_stays_and_no_partial_one_is_left) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     write_text(path, "old");
     {
         AtomicFile file(path);
@@ -44,8 +71,8 @@ TEST(AtomicFile, without_a_commit_the_old_file_stays_and_no_partial_one_is_left)
 }
 
 TEST(AtomicFile, a_commit_replaces_the_old_file_at_once) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     write_text(path, "old and longer");
     const MappedFile reader(path); // still sees what it opened
     write_text(path, "new");
@@ -54,9 +81,33 @@ TEST(AtomicFile, a_commit_replaces_the_old_file_at_once) {
     EXPECT_EQ(std::to_integer<char>(reader.bytes()[0]), 'o');
 }
 
+TEST(AtomicFile, a_commit_flushes_the_file_before_and_the_folder_after_the_rename) {
+    const TemporaryFolder folder;
+    const auto inode = [](const std::filesystem::path& path) {
+        struct stat status{};
+        EXPECT_EQ(::stat(path.c_str(), &status), 0);
+        return status.st_ino;
+    };
+    flushes().clear();
+    write_text(folder / "out", "text");
+    ASSERT_EQ(flushes().size(), 2U);
+    EXPECT_EQ(flushes()[0].inode, inode(folder / "out"));
+    EXPECT_EQ(flushes()[1].inode, inode(folder.path()));
+    EXPECT_TRUE(flushes()[1].out_there);
+}
+
+TEST(AtomicFile, a_name_without_a_folder_is_in_the_current_one) {
+    const TemporaryFolder folder;
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path());
+    write_text("out", "text");
+    std::filesystem::current_path(before);
+    EXPECT_EQ(read_text(folder / "out"), "text");
+}
+
 TEST(AtomicFile, a_header_can_be_filled_in_at_the_end) {
-    const TempFolder folder;
-    const auto path = folder.file("out");
+    const TemporaryFolder folder;
+    const auto path = folder / "out";
     AtomicFile file(path);
     file.write("????body");
     file.overwrite(0, bytes_of("HEAD"));
@@ -66,22 +117,22 @@ TEST(AtomicFile, a_header_can_be_filled_in_at_the_end) {
 }
 
 TEST(AtomicFile, errors_name_the_final_path) {
-    const TempFolder folder;
-    const auto path = folder.file("absent/out");
+    const TemporaryFolder folder;
+    const auto path = folder / "absent/out";
     expect_error(ErrorCode::not_found, {path.string()}, [&] { const AtomicFile file(path); });
 }
 
 TEST(AtomicFile, a_folder_under_the_name_is_an_error_and_leaves_nothing_behind) {
-    const TempFolder folder;
-    const auto path = folder.file("taken");
+    const TemporaryFolder folder;
+    const auto path = folder / "taken";
     std::filesystem::create_directories(path / "inside");
     expect_error(ErrorCode::io, {path.string(), "rename"}, [&] { write_text(path, "text"); });
     EXPECT_EQ(files_in(folder.path()), 1U);
 }
 
 TEST(MappedFile, shows_the_bytes_of_the_file) {
-    const TempFolder folder;
-    const auto path = folder.file("in");
+    const TemporaryFolder folder;
+    const auto path = folder / "in";
     write_text(path, std::string_view("a\0b", 3));
     MappedFile file(path);
     EXPECT_EQ(file.path(), path);
@@ -94,14 +145,14 @@ TEST(MappedFile, shows_the_bytes_of_the_file) {
 }
 
 TEST(MappedFile, an_empty_file_is_an_empty_span) {
-    const TempFolder folder;
-    write_text(folder.file("empty"), "");
-    EXPECT_TRUE(MappedFile(folder.file("empty")).bytes().empty());
+    const TemporaryFolder folder;
+    write_text(folder / "empty", "");
+    EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
 }
 
 TEST(MappedFile, what_is_missing_or_no_file_is_named) {
-    const TempFolder folder;
-    const auto path = folder.file("absent");
+    const TemporaryFolder folder;
+    const auto path = folder / "absent";
     expect_error(ErrorCode::not_found, {path.string()}, [&] { const MappedFile file(path); });
     expect_error(ErrorCode::not_found, {path.string()}, [&] { read_text(path); });
     expect_error(ErrorCode::io, {folder.path().string(), "regular"},

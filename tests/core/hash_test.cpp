@@ -6,7 +6,7 @@
 #include "core/file.h"
 #include "core/hash.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
@@ -23,12 +23,12 @@ TEST(Hash, sha256_matches_the_vectors_of_fips_180) {
 }
 
 TEST(Hash, a_files_hash_is_that_of_its_bytes) {
-    const test::TempFolder folder;
-    write_text(folder.file("abc"), "abc");
-    EXPECT_EQ(sha256_file(folder.file("abc")), sha256_of("abc"));
-    write_text(folder.file("empty"), "");
-    EXPECT_EQ(sha256_file(folder.file("empty")), sha256_of(""));
-    test::expect_error(ErrorCode::not_found, {"absent"}, [&] { sha256_file(folder.file("absent")); });
+    const test::TemporaryFolder folder;
+    write_text(folder / "abc", "abc");
+    EXPECT_EQ(sha256_file(folder / "abc"), sha256_of("abc"));
+    write_text(folder / "empty", "");
+    EXPECT_EQ(sha256_file(folder / "empty"), sha256_of(""));
+    test::expect_error(ErrorCode::not_found, {"absent"}, [&] { sha256_file(folder / "absent"); });
 }
 
 } // namespace

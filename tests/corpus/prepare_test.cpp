@@ -10,13 +10,13 @@
 #include "corpus/toy_encoder.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 using test::ToyEncoder;
 
 std::string record(const std::string& prompt, const std::string& think, const std::string& answer = "So.") {
@@ -26,16 +26,16 @@ std::string record(const std::string& prompt, const std::string& think, const st
 class PrepareTest : public ::testing::Test {
   protected:
     PrepareTest() {
-        options_.destination = folder_.file("shards");
+        options_.destination = (folder_ / "shards");
         options_.base = {"llama", "toy", std::string(64, '0')};
         options_.vocab_size = ToyEncoder::vocab_size;
         options_.min_tokens = 0;
     }
 
     PrepareReport run(const std::string& text) {
-        write_text(folder_.file("in.jsonl"), text);
+        write_text((folder_ / "in.jsonl"), text);
         std::filesystem::remove_all(options_.destination);
-        return prepare({folder_.file("in.jsonl")}, options_, encoder_);
+        return prepare({(folder_ / "in.jsonl")}, options_, encoder_);
     }
 
     /// The traces of a split as text.
@@ -49,7 +49,7 @@ class PrepareTest : public ::testing::Test {
         return result;
     }
 
-    TempFolder folder_;
+    TemporaryFolder folder_;
     ToyEncoder encoder_;
     PrepareOptions options_;
 };
@@ -90,7 +90,7 @@ TEST_F(PrepareTest, bad_records_and_duplicates_are_counted_by_reason_with_the_fi
     std::map<std::string, uint64_t> counts;
     for (const auto& [reason, entry] : report.rejected) {
         counts[reason] = entry.count;
-        EXPECT_EQ(entry.example.find(folder_.file("in.jsonl").string() + ":"), 0U) << entry.example;
+        EXPECT_EQ(entry.example.find((folder_ / "in.jsonl").string() + ":"), 0U) << entry.example;
         EXPECT_EQ(report.index["rejected"][reason], entry.count);
     }
     EXPECT_EQ(counts, (std::map<std::string, uint64_t>{{"not_json", 1},
@@ -149,7 +149,7 @@ TEST_F(PrepareTest, the_index_says_what_made_it_and_the_run_can_be_repeated) {
     EXPECT_EQ(index, report.index);
     EXPECT_EQ(index["version"], 1);
     EXPECT_EQ(index["base"]["name"], "toy");
-    EXPECT_EQ(index["settings"]["sources"][0]["sha256"], sha256_file(folder_.file("in.jsonl")));
+    EXPECT_EQ(index["settings"]["sources"][0]["sha256"], sha256_file((folder_ / "in.jsonl")));
     EXPECT_EQ(index["settings"]["val_share"], 0.5);
     EXPECT_EQ(index["settings"]["prompt"], "user: {prompt}\nassistant:\n");
     EXPECT_GT(index["splits"]["train"]["shards"].size(), 2U);
@@ -175,11 +175,10 @@ TEST_F(PrepareTest, the_index_says_what_made_it_and_the_run_can_be_repeated) {
 }
 
 TEST_F(PrepareTest, several_sources_compressed_or_not_are_one_corpus) {
-    write_text(folder_.file("a"), record("A?", "a"));
-    write_text(folder_.file("b"), test::gzip(record("B?", "b") + record("A?", "a")));
-    write_text(folder_.file("c"), test::zstd(record("C?", "c")));
-    const auto report =
-        prepare({folder_.file("a"), folder_.file("b"), folder_.file("c")}, options_, encoder_);
+    write_text((folder_ / "a"), record("A?", "a"));
+    write_text((folder_ / "b"), test::gzip(record("B?", "b") + record("A?", "a")));
+    write_text((folder_ / "c"), test::zstd(record("C?", "c")));
+    const auto report = prepare({(folder_ / "a"), (folder_ / "b"), (folder_ / "c")}, options_, encoder_);
     EXPECT_EQ(texts("train").size() + texts("val").size(), 3U);
     EXPECT_EQ(report.rejected.at("duplicate").count, 1U);
 }
@@ -187,11 +186,11 @@ TEST_F(PrepareTest, several_sources_compressed_or_not_are_one_corpus) {
 TEST_F(PrepareTest, nothing_is_left_behind_by_a_run_that_fails_or_is_stopped) {
     expect_error(ErrorCode::bad_file, {"no trace is left", "1 x not_json", "in.jsonl:1", "1 x no_reply"},
                  [&] { run("nonsense\n{\"prompt\":\"Why?\"}\n"); });
-    write_text(folder_.file("cut.gz"), test::gzip(record("A?", "a")).substr(0, 40));
+    write_text((folder_ / "cut.gz"), test::gzip(record("A?", "a")).substr(0, 40));
     expect_error(ErrorCode::bad_file, {"cut.gz", "truncated"},
-                 [&] { prepare({folder_.file("cut.gz")}, options_, encoder_); });
+                 [&] { prepare({(folder_ / "cut.gz")}, options_, encoder_); });
     expect_error(ErrorCode::not_found, {"missing.jsonl"},
-                 [&] { prepare({folder_.file("missing.jsonl")}, options_, encoder_); });
+                 [&] { prepare({(folder_ / "missing.jsonl")}, options_, encoder_); });
     options_.shard_tokens = 32;
     options_.on_progress = [calls = 0](uint64_t, uint64_t) mutable { return ++calls < 10; };
     std::string text;
@@ -240,16 +239,16 @@ TEST_F(PrepareTest, a_damaged_parquet_file_is_an_error_that_names_it) {
     std::string damaged = whole;
     damaged.replace(whole.size() / 8, whole.size() / 4, whole.size() / 4, '\xA5');
     for (const std::string& bytes : {whole.substr(0, whole.size() / 2), std::string("PAR1"), damaged}) {
-        write_text(folder_.file("a.parquet"), bytes);
+        write_text((folder_ / "a.parquet"), bytes);
         expect_error(ErrorCode::bad_file, {"a.parquet"},
-                     [&] { prepare({folder_.file("a.parquet")}, options_, encoder_); });
+                     [&] { prepare({(folder_ / "a.parquet")}, options_, encoder_); });
     }
 }
 #else
 TEST_F(PrepareTest, a_parquet_file_is_known_by_its_first_bytes_and_the_build_that_reads_it_named) {
-    write_text(folder_.file("a.jsonl"), "PAR1....");
+    write_text((folder_ / "a.jsonl"), "PAR1....");
     expect_error(ErrorCode::unsupported, {"a.jsonl", "SPOOL_PARQUET"},
-                 [&] { prepare({folder_.file("a.jsonl")}, options_, encoder_); });
+                 [&] { prepare({(folder_ / "a.jsonl")}, options_, encoder_); });
 }
 #endif
 

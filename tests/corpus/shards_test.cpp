@@ -10,13 +10,13 @@
 #include "corpus/shards.h"
 #include "support/corruption.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 constexpr const char* vocabulary = "ab54cc";
 
@@ -57,12 +57,12 @@ Json index_of(uint64_t traces, uint64_t tokens, const std::string& file = "train
               {"val", {{"traces", 0}, {"tokens", 0}, {"shards", Json::array()}}}}}};
 }
 
-void write_index(const TempFolder& folder, const Json& index) {
-    write_text(folder.file("index.json"), index.dump());
+void write_index(const TemporaryFolder& folder, const Json& index) {
+    write_text((folder / "index.json"), index.dump());
 }
 
 TEST(TokenShards, what_is_written_is_read_back_over_several_files) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     ShardWriter writer(folder.path(), "train", vocabulary, 10);
     std::vector<std::vector<Token>> traces;
     for (Token i = 1; i <= 9; ++i) { // of 1 to 9 tokens
@@ -139,26 +139,26 @@ TEST(TokenShards, a_shard_that_contradicts_itself_is_refused_by_file_and_field) 
         {[](Content& c) { c.metadata_version = "2"; }, "'version'"},
         {[](Content& c) { c.tokens.pop_back(); }, "'starts'"},
     };
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_index(folder, index_of(2, 9));
-    write_shard(folder.file("train-00000.safetensors"), {});
+    write_shard((folder / "train-00000.safetensors"), {});
     EXPECT_EQ(TokenShards(folder.path(), "train").size(), 2U) << "the unspoiled one opens";
     for (const Case& c : cases) {
         Content content;
         c.spoil(content);
-        write_shard(folder.file("train-00000.safetensors"), content);
+        write_shard((folder / "train-00000.safetensors"), content);
         expect_error(ErrorCode::bad_file, {"train-00000.safetensors", c.word},
                      [&] { const TokenShards shards(folder.path(), "train"); });
     }
 }
 
 TEST(TokenShards, an_id_outside_the_vocabulary_is_refused_when_the_trace_is_read) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_index(folder, index_of(2, 9));
     for (const Token bad : {-1, 10}) {
         Content content;
         content.tokens[6] = bad;
-        write_shard(folder.file("train-00000.safetensors"), content);
+        write_shard((folder / "train-00000.safetensors"), content);
         const TokenShards shards(folder.path(), "train");
         EXPECT_EQ(shards.trace(0).tokens.size(), 4U);
         expect_error(ErrorCode::bad_file, {"train-00000.safetensors", "'tokens'", std::to_string(bad)},
@@ -167,8 +167,8 @@ TEST(TokenShards, an_id_outside_the_vocabulary_is_refused_when_the_trace_is_read
 }
 
 TEST(TokenShards, an_index_that_does_not_fit_is_refused) {
-    const TempFolder folder;
-    write_shard(folder.file("train-00000.safetensors"), {});
+    const TemporaryFolder folder;
+    write_shard((folder / "train-00000.safetensors"), {});
     const auto refuses = [&](const Json& index, std::initializer_list<std::string_view> words,
                              ErrorCode code = ErrorCode::bad_file) {
         write_index(folder, index);
@@ -195,18 +195,18 @@ TEST(TokenShards, an_index_that_does_not_fit_is_refused) {
     refuses(index, {"index.json", "'shards'"});
     index["base"]["vocab_size"] = 0;
     refuses(index, {"index.json", "'vocab_size'"});
-    std::filesystem::remove(folder.file("index.json"));
+    std::filesystem::remove((folder / "index.json"));
     expect_error(ErrorCode::not_found, {"index.json", "spool prepare"},
                  [&] { const TokenShards shards(folder.path(), "train"); });
 }
 
 TEST(TokenShards, no_damaged_byte_and_no_cut_leads_outside_the_file) {
-    const TempFolder folder;
-    write_shard(folder.file("train-00000.safetensors"), {});
-    std::filesystem::create_directories(folder.file("copy"));
-    write_text(folder.file("copy") / "index.json", index_of(2, 9).dump());
-    test::Corruption corruption(folder.file("train-00000.safetensors"),
-                                folder.file("copy") / "train-00000.safetensors",
+    const TemporaryFolder folder;
+    write_shard((folder / "train-00000.safetensors"), {});
+    std::filesystem::create_directories((folder / "copy"));
+    write_text((folder / "copy") / "index.json", index_of(2, 9).dump());
+    test::Corruption corruption((folder / "train-00000.safetensors"),
+                                (folder / "copy") / "train-00000.safetensors",
                                 [&](const std::filesystem::path& path) {
                                     const TokenShards shards(path.parent_path(), "train");
                                     for (size_t i = 0; i < shards.size(); ++i) {
@@ -219,8 +219,8 @@ TEST(TokenShards, no_damaged_byte_and_no_cut_leads_outside_the_file) {
 }
 
 TEST(StagedFolder, appears_complete_or_not_at_all) {
-    const TempFolder folder;
-    const auto target = folder.file("out");
+    const TemporaryFolder folder;
+    const auto target = (folder / "out");
     {
         const StagedFolder staged(target, "index.json", false);
         write_text(staged.path() / "part", "x");

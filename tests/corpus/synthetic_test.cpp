@@ -10,13 +10,13 @@
 #include "corpus/synthetic.h"
 #include "corpus/toy_encoder.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 using test::ToyEncoder;
 
 /// Text with long words, punctuation, paragraphs and numbers.
@@ -37,7 +37,7 @@ std::string filler_text(uint64_t seed, size_t words) {
 class SyntheticTest : public ::testing::Test {
   protected:
     SyntheticTest() {
-        options_.filler = folder_.file("filler.jsonl");
+        options_.filler = (folder_ / "filler.jsonl");
         std::string lines;
         for (uint64_t i = 0; i < 6; ++i) {
             lines += Json({{i % 2 == 0 ? "text" : "think", filler_text(i, 1500)}}).dump() + "\n";
@@ -45,7 +45,7 @@ class SyntheticTest : public ::testing::Test {
         write_text(options_.filler, lines);
     }
 
-    TempFolder folder_;
+    TemporaryFolder folder_;
     ToyEncoder encoder_;
     SyntheticOptions options_;
 };
@@ -232,7 +232,7 @@ TEST_F(SyntheticTest, filler_is_cut_to_any_number_of_tokens) {
 TEST_F(SyntheticTest, what_cannot_be_made_is_refused_with_what_can) {
     const auto refuses = [&](ErrorCode code, std::initializer_list<std::string_view> words) {
         expect_error(code, words, [&] { Synthesizer(options_, encoder_, 0.1).make(0); });
-        options_ = {.filler = folder_.file("filler.jsonl")};
+        options_ = {.filler = (folder_ / "filler.jsonl")};
     };
     options_.distance_low = options_.distance_high = 10;
     refuses(ErrorCode::invalid_argument, {"--distance 10", "or more"});
@@ -242,10 +242,10 @@ TEST_F(SyntheticTest, what_cannot_be_made_is_refused_with_what_can) {
     refuses(ErrorCode::invalid_argument, {"--facts 0"});
     options_.facts = 385;
     refuses(ErrorCode::invalid_argument, {"--facts 385", "384"});
-    options_.filler = folder_.file("missing.jsonl");
+    options_.filler = (folder_ / "missing.jsonl");
     refuses(ErrorCode::not_found, {"missing.jsonl"});
-    write_text(folder_.file("other.jsonl"), R"({"prompt":"Why?"})");
-    options_.filler = folder_.file("other.jsonl");
+    write_text((folder_ / "other.jsonl"), R"({"prompt":"Why?"})");
+    options_.filler = (folder_ / "other.jsonl");
     refuses(ErrorCode::bad_file, {"other.jsonl", "\"text\""});
     expect_error(ErrorCode::invalid_argument, {"chess", "recall, ledger or rally"},
                  [] { synthetic_task_from_string("chess"); });
@@ -253,7 +253,7 @@ TEST_F(SyntheticTest, what_cannot_be_made_is_refused_with_what_can) {
 
 TEST_F(SyntheticTest, answers_reach_the_trainer_through_the_shards) {
     PrepareOptions options;
-    options.destination = folder_.file("shards");
+    options.destination = (folder_ / "shards");
     options.base.vocab_sha256 = std::string(64, '0');
     options.vocab_size = ToyEncoder::vocab_size;
     options.val_share = 0.3;

@@ -6,6 +6,7 @@
 #include "convert/convert.h"
 #include "eval/cross_entropy.h"
 #include "support/model.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {

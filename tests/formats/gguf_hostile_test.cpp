@@ -7,13 +7,13 @@
 #include "formats/gguf.h"
 #include "support/corruption.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 class Bytes {
   public:
@@ -66,8 +66,8 @@ class GgufHostile : public ::testing::Test {
         return GgufFile(path_);
     }
 
-    TempFolder folder_;
-    std::filesystem::path path_ = folder_.file("hostile.gguf");
+    TemporaryFolder folder_;
+    std::filesystem::path path_ = folder_ / "hostile.gguf";
 };
 
 TEST_F(GgufHostile, the_builder_of_these_tests_makes_good_files) {
@@ -227,7 +227,7 @@ TEST_F(GgufHostile, every_cut_and_flip_is_refused_or_read) {
     const auto q8 = quantize(GGML_TYPE_Q8_0, values, 32);
     writer.add("two", GGML_TYPE_Q8_0, {32, 2}, q8);
     writer.write(path_);
-    test::Corruption corruption(path_, folder_.file("damaged.gguf"), [](const std::filesystem::path& path) {
+    test::Corruption corruption(path_, folder_ / "damaged.gguf", [](const std::filesystem::path& path) {
         const GgufFile file(path);
         for (const GgufTensor& tensor : file.tensors()) {
             if (tensor.type == GGML_TYPE_F32 || ggml_is_quantized(tensor.type)) {

@@ -8,13 +8,13 @@
 #include "formats/gguf.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 std::vector<float> ramp(size_t count) {
     std::vector<float> values(count);
@@ -74,8 +74,8 @@ void write_everything(const std::filesystem::path& path) {
 }
 
 TEST(Gguf, everything_written_is_read_back) {
-    const TempFolder folder;
-    const auto path = folder.file("all.gguf");
+    const TemporaryFolder folder;
+    const auto path = folder / "all.gguf";
     write_everything(path);
 
     const GgufFile file(path);
@@ -108,8 +108,8 @@ TEST(Gguf, everything_written_is_read_back) {
 }
 
 TEST(Gguf, ggml_reads_what_the_writer_writes) {
-    const TempFolder folder;
-    const auto path = folder.file("all.gguf");
+    const TemporaryFolder folder;
+    const auto path = folder / "all.gguf";
     write_everything(path);
 
     const auto context = open_with_ggml(path);
@@ -129,8 +129,8 @@ TEST(Gguf, ggml_reads_what_the_writer_writes) {
 }
 
 TEST(Gguf, what_ggml_writes_is_read) {
-    const TempFolder folder;
-    const auto path = folder.file("ggml.gguf");
+    const TemporaryFolder folder;
+    const auto path = folder / "ggml.gguf";
     const GgufContext context(gguf_init_empty());
     gguf_set_val_str(context.get(), "general.architecture", "test");
     gguf_set_val_f64(context.get(), "pi", 3.25);
@@ -159,7 +159,7 @@ TEST(Gguf, a_real_model_copied_pair_by_pair_is_the_same_file) {
     if (!model) {
         GTEST_SKIP() << "models/SmolLM2-135M-Instruct.Q4_1.gguf is absent; make model fetches it";
     }
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const GgufFile file(*model);
     GgufWriter writer;
     for (const GgufPair& pair : file.pairs()) {
@@ -168,15 +168,15 @@ TEST(Gguf, a_real_model_copied_pair_by_pair_is_the_same_file) {
     for (const GgufTensor& tensor : file.tensors()) {
         writer.add(tensor.name, tensor.type, tensor.ne, tensor.data);
     }
-    writer.write(folder.file("copy.gguf"));
+    writer.write(folder / "copy.gguf");
     const MappedFile original(*model);
-    const MappedFile copy(folder.file("copy.gguf"));
+    const MappedFile copy(folder / "copy.gguf");
     EXPECT_TRUE(std::ranges::equal(original.bytes(), copy.bytes()));
 }
 
 TEST(Gguf, integers_of_any_width_are_accepted_where_the_value_fits) {
-    const TempFolder folder;
-    const auto path = folder.file("ints.gguf");
+    const TemporaryFolder folder;
+    const auto path = folder / "ints.gguf";
     GgufWriter writer;
     writer.set("small", uint8_t{7});
     writer.set("wide", uint64_t{7});
@@ -206,14 +206,14 @@ TEST(Gguf, integers_of_any_width_are_accepted_where_the_value_fits) {
 }
 
 TEST(Gguf, setting_a_key_again_replaces_it) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     GgufWriter writer;
     writer.set("key", uint32_t{1});
     writer.set("other", uint32_t{2});
     writer.set("key", "now text");
     writer.set("general.alignment", uint32_t{64}); // copied from another file; the writer keeps its own
-    writer.write(folder.file("a.gguf"));
-    const GgufFile file(folder.file("a.gguf"));
+    writer.write(folder / "a.gguf");
+    const GgufFile file(folder / "a.gguf");
     EXPECT_EQ(file.pairs().size(), 3U);
     EXPECT_EQ(file.string("key"), "now text");
     EXPECT_EQ(file.u32("general.alignment"), 32U);

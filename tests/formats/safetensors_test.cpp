@@ -7,14 +7,14 @@
 #include "support/corruption.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
 using test::fixture;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 template <typename T>
 std::vector<T> elements(const TensorView& tensor) {
@@ -49,8 +49,8 @@ TEST(Safetensors, a_file_with_every_type_is_read) {
 }
 
 TEST(Safetensors, what_is_written_is_read_back_aligned) {
-    const TempFolder folder;
-    const auto path = folder.file("out.safetensors");
+    const TemporaryFolder folder;
+    const auto path = folder / "out.safetensors";
     const SafetensorsFile source(fixture("formats/data/types.safetensors"));
     auto tensors = source.tensors();
     std::ranges::reverse(tensors); // narrow types first: the writer has to sort
@@ -68,16 +68,16 @@ TEST(Safetensors, what_is_written_is_read_back_aligned) {
 }
 
 TEST(Safetensors, a_file_without_tensors_is_a_file) {
-    const TempFolder folder;
-    write_safetensors(folder.file("none.safetensors"), {});
-    EXPECT_TRUE(SafetensorsFile(folder.file("none.safetensors")).tensors().empty());
+    const TemporaryFolder folder;
+    write_safetensors(folder / "none.safetensors", {});
+    EXPECT_TRUE(SafetensorsFile(folder / "none.safetensors").tensors().empty());
 }
 
 TEST(Safetensors, the_writer_refuses_tensors_that_contradict_themselves) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const std::array<std::byte, 8> bytes{};
     const auto write = [&](const std::vector<TensorView>& tensors) {
-        write_safetensors(folder.file("out.safetensors"), tensors);
+        write_safetensors(folder / "out.safetensors", tensors);
     };
     const TensorView good{.name = "a", .dtype = DType::f32, .shape = {2}, .data = bytes};
     const TensorView small{.name = "b", .dtype = DType::f32, .shape = {3}, .data = bytes};
@@ -87,7 +87,7 @@ TEST(Safetensors, the_writer_refuses_tensors_that_contradict_themselves) {
     expect_error(ErrorCode::invalid_argument, {"'b'", "8 bytes", "[3]"}, [&] { write({small}); });
     expect_error(ErrorCode::invalid_argument, {"reserved"}, [&] { write({reserved}); });
     expect_error(ErrorCode::invalid_argument, {"UTF-8"}, [&] { write({binary}); });
-    EXPECT_FALSE(std::filesystem::exists(folder.file("out.safetensors")));
+    EXPECT_FALSE(std::filesystem::exists(folder / "out.safetensors"));
 }
 
 class SafetensorsHostile : public ::testing::Test {
@@ -104,8 +104,8 @@ class SafetensorsHostile : public ::testing::Test {
         expect_error(code, {path_.string(), "byte "}, [&] { const SafetensorsFile file(path_); });
     }
 
-    TempFolder folder_;
-    std::filesystem::path path_ = folder_.file("hostile.safetensors");
+    TemporaryFolder folder_;
+    std::filesystem::path path_ = folder_ / "hostile.safetensors";
 };
 
 TEST_F(SafetensorsHostile, lengths_that_are_none) {

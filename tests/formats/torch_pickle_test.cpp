@@ -6,13 +6,13 @@
 #include "support/corruption.h"
 #include "support/data.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 std::filesystem::path data(const std::string& name) { return test::fixture("formats/data/" + name); }
 
@@ -114,18 +114,17 @@ TEST(TorchPickle, other_ways_to_save_are_refused_with_what_to_do) {
 
 TEST(TorchPickle, every_cut_and_flip_is_refused_or_read) {
     for (const char* name : {"state_dict.pt", "checkpoint.pt", "zip64.pt"}) {
-        const TempFolder folder;
-        test::Corruption corruption(data(name), folder.file("damaged.pt"),
-                                    [](const std::filesystem::path& path) {
-                                        const TorchPickleFile file(path);
-                                        size_t sum = 0;
-                                        for (const TensorView& tensor : file.tensors()) {
-                                            for (const std::byte byte : tensor.data) {
-                                                sum += std::to_integer<size_t>(byte);
-                                            }
-                                        }
-                                        EXPECT_LT(sum, size_t{1} << 40);
-                                    });
+        const TemporaryFolder folder;
+        test::Corruption corruption(data(name), folder / "damaged.pt", [](const std::filesystem::path& path) {
+            const TorchPickleFile file(path);
+            size_t sum = 0;
+            for (const TensorView& tensor : file.tensors()) {
+                for (const std::byte byte : tensor.data) {
+                    sum += std::to_integer<size_t>(byte);
+                }
+            }
+            EXPECT_LT(sum, size_t{1} << 40);
+        });
         const auto counts = corruption.run(2048);
         EXPECT_EQ(counts.truncated_refused, counts.truncated) << name;
         EXPECT_GT(counts.changed_refused, counts.changed / 4) << name;

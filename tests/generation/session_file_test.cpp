@@ -10,6 +10,7 @@
 #include "generation/generate.h"
 #include "generation/session_file.h"
 #include "support/model.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 namespace {

@@ -5,20 +5,20 @@
 #include "core/json_file.h"
 #include "memory/bundle.h"
 #include "support/expect_error.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 
 namespace spool {
 
 namespace {
 
 using test::expect_error;
-using test::TempFolder;
+using test::TemporaryFolder;
 
 class BundleFolder : public ::testing::Test {
   protected:
     BundleFolder() {
-        write_text(temp_.file("pooler.gguf"), "the pooler's bytes");
-        write_text(temp_.file("lora.gguf"), "the adapter's bytes");
+        write_text(temp_ / "pooler.gguf", "the pooler's bytes");
+        write_text(temp_ / "lora.gguf", "the adapter's bytes");
         bundle_.folder = temp_.path();
         bundle_.base = {.architecture = "llama", .name = "SmolLM2", .vocab_sha256 = "abc"};
         bundle_.trained = {
@@ -28,22 +28,22 @@ class BundleFolder : public ::testing::Test {
     }
 
     void change(const std::function<void(JsonValue&)>& edit) const {
-        JsonValue json = read_json_file(temp_.file("bundle.json")).json();
+        JsonValue json = read_json_file(temp_ / "bundle.json").json();
         edit(json);
-        write_text(temp_.file("bundle.json"), json.dump());
+        write_text(temp_ / "bundle.json", json.dump());
     }
     void refuses(ErrorCode code, std::initializer_list<std::string_view> words) const {
         expect_error(code, words, [&] { read_bundle(temp_.path()); });
     }
 
-    TempFolder temp_;
+    TemporaryFolder temp_;
     Bundle bundle_;
 };
 
 TEST_F(BundleFolder, ReadsBackWhatWasWritten) {
     const Bundle read = read_bundle(temp_.path());
-    EXPECT_EQ(read.pooler, temp_.file("pooler.gguf"));
-    EXPECT_EQ(read.lora, temp_.file("lora.gguf"));
+    EXPECT_EQ(read.pooler, temp_ / "pooler.gguf");
+    EXPECT_EQ(read.lora, temp_ / "lora.gguf");
     EXPECT_FALSE(read.model.has_value());
     EXPECT_EQ(read.base, bundle_.base);
     EXPECT_EQ(read.trained, bundle_.trained);
@@ -51,7 +51,7 @@ TEST_F(BundleFolder, ReadsBackWhatWasWritten) {
 }
 
 TEST_F(BundleFolder, AdapterAndFiguresAreOptional) {
-    std::filesystem::remove(temp_.file("lora.gguf"));
+    std::filesystem::remove(temp_ / "lora.gguf");
     bundle_.recovered = nullptr;
     write_bundle(bundle_);
     const Bundle read = read_bundle(temp_.path());
@@ -60,19 +60,19 @@ TEST_F(BundleFolder, AdapterAndFiguresAreOptional) {
 }
 
 TEST_F(BundleFolder, ChangedFilesAreRefusedWithBothValues) {
-    write_text(temp_.file("lora.gguf"), "the adapter's Bytes");
+    write_text(temp_ / "lora.gguf", "the adapter's Bytes");
     refuses(ErrorCode::bad_file, {"lora.gguf", "SHA-256"});
-    write_text(temp_.file("lora.gguf"), "short");
+    write_text(temp_ / "lora.gguf", "short");
     refuses(ErrorCode::bad_file, {"lora.gguf", "5 bytes", "19"});
-    std::filesystem::remove(temp_.file("lora.gguf"));
+    std::filesystem::remove(temp_ / "lora.gguf");
     refuses(ErrorCode::not_found, {"lora.gguf", "missing"});
 }
 
 TEST_F(BundleFolder, DamagedIndexIsRefusedByField) {
-    const std::string whole = read_text(temp_.file("bundle.json"));
+    const std::string whole = read_text(temp_ / "bundle.json");
     const auto damaged = [&](const std::function<void(JsonValue&)>& edit, ErrorCode code,
                              std::initializer_list<std::string_view> words) {
-        write_text(temp_.file("bundle.json"), whole);
+        write_text(temp_ / "bundle.json", whole);
         change(edit);
         refuses(code, words);
     };
@@ -87,14 +87,14 @@ TEST_F(BundleFolder, DamagedIndexIsRefusedByField) {
             ErrorCode::bad_file, {"../../secret"});
     damaged([](JsonValue& j) { j["files"]["pooler.gguf"].erase("sha256"); }, ErrorCode::bad_file,
             {"pooler.gguf", "sha256"});
-    write_text(temp_.file("bundle.json"), whole.substr(0, whole.size() / 2));
+    write_text(temp_ / "bundle.json", whole.substr(0, whole.size() / 2));
     refuses(ErrorCode::bad_file, {"bundle.json", "byte"});
-    std::filesystem::remove(temp_.file("bundle.json"));
+    std::filesystem::remove(temp_ / "bundle.json");
     refuses(ErrorCode::not_found, {"bundle.json"});
 }
 
 TEST_F(BundleFolder, NeedsAPooler) {
-    std::filesystem::remove(temp_.file("pooler.gguf"));
+    std::filesystem::remove(temp_ / "pooler.gguf");
     expect_error(ErrorCode::not_found, {"pooler.gguf"}, [&] { write_bundle(bundle_); });
 }
 

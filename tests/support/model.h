@@ -3,8 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <string>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -14,24 +12,6 @@
 #include "support/data.h"
 
 namespace spool::test {
-
-/// A folder of this test's own, removed with everything in it at the end.
-class TemporaryFolder {
-  public:
-    TemporaryFolder() {
-        std::string name = (std::filesystem::temp_directory_path() / "spool-test-XXXXXX").string();
-        path_ = ::mkdtemp(name.data());
-    }
-    ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-    std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-    const std::filesystem::path& path() const { return path_; }
-
-  private:
-    std::filesystem::path path_;
-};
 
 inline std::unique_ptr<Model> load_model(const std::filesystem::path& path) {
     set_log_level(LogLevel::warning);

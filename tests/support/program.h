@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "support/model.h"
+#include "support/temporary_folder.h"
 
 namespace spool::test {
 

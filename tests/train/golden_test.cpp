@@ -3,7 +3,7 @@
 
 #include "corpus/records.h"
 #include "support/program.h"
-#include "support/temp_folder.h"
+#include "support/temporary_folder.h"
 #include "train/export.h"
 #include "train/reader.h"
 
@@ -33,15 +33,15 @@ TEST(GoldenTest, EveryArmIsWithinAHundredthOfANat) {
     if (!model || !upstream) {
         GTEST_SKIP() << "needs the default model (make model) and the reference bundle (SPOOL_SHARED_DATA)";
     }
-    const test::TempFolder folder;
+    const test::TemporaryFolder folder;
     const auto converted =
-        test::run_spool({"convert", upstream->string(), folder.file("bundle").string(), "--base",
+        test::run_spool({"convert", upstream->string(), (folder / "bundle").string(), "--base",
                          model->string(), "--type", "f32", "--rw", "48", "--chunk", "48"});
     ASSERT_EQ(converted.exit_code, 0) << converted.err;
 
     Settings settings;
     settings.model = *model;
-    settings.from = folder.file("bundle");
+    settings.from = (folder / "bundle");
     const GgufFile file(*model);
     Reader reader = make_reader(settings, file, at::kCPU);
     const auto records =
