@@ -6,12 +6,16 @@ BUNDLE := models/smollm2-bundle
 DEMO := -p "Think aloud, step by step, about how a lighthouse keeper could measure the height of the tower." \
         --refresh carry --chunk 64 --window 256 -n 1756 --ignore-eos --temp 0.8 --seed 1
 
+# ON or OFF: whether to build spool-train, which needs LibTorch (200 MB, 2 GB with CUDA).
+TRAIN ?= ON
+export SPOOL_TRAIN := $(TRAIN)
+
 .PHONY: build demo test lint format check-format model bench clean help
 .NOTPARALLEL:
 
-build: ## build/bin/spool; the first time this also builds llama.cpp, for about 15 minutes on two cores
+build: ## build/bin/spool and build/bin/spool-train (TRAIN=OFF leaves it out); the first time this also builds llama.cpp, for about 15 minutes on two cores
 	scripts/deps build
-	cmake --preset release
+	cmake --preset release -DSPOOL_BUILD_TRAIN=$(TRAIN)
 	cmake --build --preset release
 
 demo: build model ## the default model thinks on past its window

@@ -15,6 +15,7 @@ add_library(torch INTERFACE IMPORTED)
 # Searched last: its folder also holds a copy of fmt, which must not shadow the one spool is linked with.
 target_compile_options(torch INTERFACE "SHELL:-idirafter ${SPOOL_TORCH}/include"
                        "SHELL:-idirafter ${SPOOL_TORCH}/include/torch/csrc/api/include")
+# LibTorch's folder also holds the OpenMP runtime it is built with; CMake's warning about two of that name is harmless, since both are GCC's.
 foreach(part torch torch_cpu torch_cuda c10 c10_cuda)
     if(EXISTS "${SPOOL_TORCH}/lib/lib${part}.so")
         target_link_libraries(torch INTERFACE "${SPOOL_TORCH}/lib/lib${part}.so")

@@ -21,12 +21,18 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
         Tensor nll = at::empty({rows}, hidden.options());
         const Tensor dhidden = trains_hidden ? at::empty_like(hidden) : Tensor();
         Tensor dhead = trains_head ? at::zeros_like(head) : Tensor();
+        // One buffer serves all chunks: fresh pages for a hundred megabytes of logits cost as much as the
+        // softmax.
+        const Tensor buffer =
+            at::empty({std::min(chunk, rows), head.size(0)}, hidden.options().requires_grad(false));
         for (int64_t first = 0; first < rows; first += chunk) {
             const int64_t count = std::min(chunk, rows - first);
             const Tensor h = hidden.narrow(0, first, count);
             const Tensor target = targets.narrow(0, first, count).unsqueeze(1);
             const Tensor weight = weights.narrow(0, first, count);
-            Tensor log_p = at::log_softmax(at::mm(h, head.t()), -1);
+            Tensor log_p = buffer.narrow(0, 0, count);
+            at::mm_out(log_p, h, head.t());
+            log_p.sub_(log_p.logsumexp(-1, true));
             Tensor row_loss = log_p.gather(1, target).squeeze(1).neg_();
             nll.narrow(0, first, count).copy_(row_loss);
             Tensor teacher_p;

@@ -37,21 +37,21 @@ void on_interrupt(int number) {
 }
 
 /// Every setting as an option of the same name, so that --config files and flags share one list.
-void add_settings(CLI::App& command, Settings& settings) {
-    command.set_config("--config", "", "TOML file of these options; flags override it");
+void add_settings(CLI::App& app, Settings& settings) {
+    app.set_config("--config", "", "TOML file of the options below; flags override it");
     visit_settings(settings, [&](const char* name, auto& value, const char* help) {
         using Value = std::remove_cvref_t<decltype(value)>;
         const std::string flag = std::string("--") + name;
         if constexpr (std::is_same_v<Value, Stage>) {
-            command.add_option_function<std::string>(
+            app.add_option_function<std::string>(
                 flag, [&value](const std::string& text) { value = stage_from_string(text); }, help);
         } else if constexpr (std::is_same_v<Value, Layout>) {
-            command.add_option_function<std::string>(
+            app.add_option_function<std::string>(
                 flag, [&value](const std::string& text) { value = layout_from_string(text); }, help);
         } else if constexpr (std::is_same_v<Value, bool>) {
-            command.add_flag(flag, value, help);
+            app.add_flag(flag, value, help);
         } else {
-            command.add_option(flag, value, help)->capture_default_str();
+            app.add_option(flag, value, help)->capture_default_str();
         }
     });
 }
@@ -180,6 +180,7 @@ int main_checked(int argc, char** argv) {
         "Exit codes: 0 success, 1 failure, 2 wrong command line, 130 stopped by Ctrl-C (checkpoint saved).\n"
         "Try: spool prepare traces.jsonl shards -m model.gguf\n"
         "     spool-train run --model model.gguf --data shards --out run --steps 500");
+    add_settings(app, settings);
     app.parse_complete_callback([&] { set_log_level(quiet ? LogLevel::warning : LogLevel::info); });
     const auto print = [&](const Json& result, auto&& as_text) {
         if (json) {
@@ -190,7 +191,6 @@ int main_checked(int argc, char** argv) {
     };
 
     CLI::App* run = app.add_subcommand("run", "train, or go on with the run in --out");
-    add_settings(*run, settings);
     run->callback([&] {
         const Json result = train(settings, stop_requested);
         print(result, [](const Json& r) {
@@ -204,7 +204,6 @@ int main_checked(int argc, char** argv) {
     std::string split = "val";
     size_t limit = 64;
     CLI::App* eval = app.add_subcommand("eval", "all arms on validation traces, with intervals");
-    add_settings(*eval, settings);
     eval->add_option("--split", split, "train or val")->capture_default_str();
     eval->add_option("--traces", limit, "at most so many traces")->capture_default_str();
     eval->callback([&] {
@@ -213,14 +212,12 @@ int main_checked(int argc, char** argv) {
     });
 
     CLI::App* full = app.add_subcommand("full-ce", "cross-entropy with the full context, by distance");
-    add_settings(*full, settings);
     full->add_option("--split", split, "train or val")->capture_default_str();
     full->add_option("--traces", limit, "at most so many traces")->capture_default_str();
     full->callback([&] { print(evaluate(settings, split, limit, true), print_summary); });
 
     ExportArguments arguments;
     CLI::App* out = app.add_subcommand("export", "write a bundle for spool, or the merged model");
-    add_settings(*out, settings);
     out->add_option("--bundle", arguments.bundle, "folder for pooler.gguf, lora.gguf and bundle.json");
     out->add_option("--pooler-type", arguments.pooler, "f32, f16 or q8_0")->capture_default_str();
     out->add_option("--adapter-type", arguments.adapter, "f32 or f16")->capture_default_str();
