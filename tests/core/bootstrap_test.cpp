@@ -1,11 +1,9 @@
 #include <cmath>
-#include <numbers>
 
 #include <gtest/gtest.h>
 
-#include "core/random.h"
 #include "core/bootstrap.h"
-#include "eval/cross_entropy.h"
+#include "core/random.h"
 
 namespace spool {
 namespace {
@@ -35,18 +33,6 @@ TEST(Bootstrap, DrawsWithoutAValueAreLeftOut) {
         bootstrap(4, [](std::span<const size_t> drawn) { return drawn[0] == 0 ? std::nan("") : 2.0; });
     EXPECT_EQ(interval.lo, 2.0);
     EXPECT_EQ(interval.hi, 2.0);
-}
-
-TEST(CrossEntropy, MatchesTheDefinitionOnASmallVocabulary) {
-    const std::vector<float> logits = {1.0F, 2.0F, 3.0F};
-    const double sum = std::numbers::e + std::exp(2.0) + std::exp(3.0);
-    EXPECT_NEAR(negative_log_likelihood(logits, 0), std::log(sum) - 1.0, 1e-7);
-    EXPECT_NEAR(negative_log_likelihood(logits, 2), std::log(sum) - 3.0, 1e-7);
-}
-
-TEST(CrossEntropy, HugeLogitsDoNotOverflow) {
-    const std::vector<float> logits = {1000.0F, 999.0F};
-    EXPECT_NEAR(negative_log_likelihood(logits, 0), std::log1p(std::exp(-1.0)), 1e-6);
 }
 
 } // namespace

@@ -68,7 +68,7 @@ TEST(JsonLines, a_truncated_or_damaged_stream_is_an_error_that_names_the_file) {
     const TemporaryFolder folder;
     const std::string text = many_lines();
     for (const bool is_zstd : {false, true}) {
-        const auto path = (folder / is_zstd ? "a.zst" : "a.gz");
+        const auto path = folder / (is_zstd ? "a.zst" : "a.gz");
         const std::string whole = is_zstd ? zstd(text) : gzip(text);
         const char* kind = is_zstd ? "zstd" : "gzip";
         for (const size_t size : {whole.size() / 2, whole.size() - 1}) {
