@@ -29,7 +29,7 @@ std::vector<std::filesystem::path> checkpoints(const std::filesystem::path& fold
     return found;
 }
 
-void copy_into(Tensor target, const Tensor& source, const std::string& name, const std::string& path) {
+void copy_into(const Tensor& target, const Tensor& source, const std::string& name, const std::string& path) {
     if (source.sizes() != target.sizes()) {
         fail(ErrorCode::bad_file, "{}: the tensor '{}' has another shape than this run's settings call for",
              path, name);

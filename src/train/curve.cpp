@@ -1,13 +1,14 @@
 #include "train/curve.h"
 
 #include <fstream>
+#include <utility>
 
 #include "core/file.h"
 #include "train/curve_page.h"
 
 namespace spool::train {
 
-Curve::Curve(const std::filesystem::path& folder) : folder_(folder) {
+Curve::Curve(std::filesystem::path folder) : folder_(std::move(folder)) {
     std::ifstream file(folder_ / "log.jsonl");
     for (std::string line; std::getline(file, line);) {
         Json entry = Json::parse(line, nullptr, false);

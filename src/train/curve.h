@@ -11,7 +11,7 @@ namespace spool::train {
 class Curve {
   public:
     /// Reads folder/log.jsonl if there is one; a last line cut off by a kill is dropped.
-    explicit Curve(const std::filesystem::path& folder);
+    explicit Curve(std::filesystem::path folder);
 
     /// Appends one object, which has "step".
     void add(const Json& entry);

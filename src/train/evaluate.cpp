@@ -27,7 +27,7 @@ class TraceScorer {
         text_ = text_of(trace, options_.max_tokens);
         score_ = {};
         for (const Answer& answer : trace.answers) {
-            if (static_cast<size_t>(answer.offset + answer.length) <= text_.tokens.size()) {
+            if (answer.offset + answer.length <= std::ssize(text_.tokens)) {
                 score_.distances.push_back(answer.distance);
             }
         }
@@ -107,6 +107,7 @@ class TraceScorer {
         for (size_t a = 0; a < score_.distances.size(); ++a) {
             const Answer& answer = trace_->answers[a];
             std::vector<size_t> which;
+            which.reserve(static_cast<size_t>(answer.length));
             for (int32_t j = 0; j < answer.length; ++j) {
                 which.push_back(by_token[static_cast<size_t>(answer.offset + j) - text_.pinned]);
             }
@@ -238,7 +239,7 @@ Json summarise(const std::vector<TraceScore>& scores, const MemorySettings& memo
     const auto longest =
         std::ranges::max(scores, {}, [](const TraceScore& s) { return s.nll.at("full").size(); });
     const bool long_enough = longest.nll.at("full").size() > memory.window + deep_margin;
-    const size_t from = memory.window + (long_enough ? deep_margin : 2 * memory.chunk);
+    const size_t from = memory.window + (long_enough ? deep_margin : size_t{2} * memory.chunk);
 
     std::map<std::string, std::vector<Sum>> sums;
     for (const auto& [arm, values] : scores.front().nll) {

@@ -1,6 +1,6 @@
 #include "train/export.h"
 
-#include <memory>
+#include <algorithm>
 
 #include "core/error.h"
 #include "formats/lora_keys.h"
@@ -17,7 +17,7 @@ std::vector<float> to_vector(const Tensor& tensor) {
     return {data, data + host.numel()};
 }
 
-void copy_values(Tensor target, const std::vector<float>& values, const std::string& what) {
+void copy_values(const Tensor& target, const std::vector<float>& values, const std::string& what) {
     if (static_cast<size_t>(target.numel()) != values.size()) {
         fail(ErrorCode::incompatible, "{}: {} values, but this run's settings call for {}", what,
              values.size(), target.numel());
@@ -31,7 +31,7 @@ void copy_values(Tensor target, const std::vector<float>& values, const std::str
 void add_tensor(GgufWriter& writer, const std::string& name, ggml_type type, const Tensor& tensor) {
     std::vector<int64_t> sizes = tensor.sizes().vec();
     const int64_t row = sizes.back();
-    std::reverse(sizes.begin(), sizes.end());
+    std::ranges::reverse(sizes);
     writer.add(name, type, sizes,
                [tensor, type, row](const GgufSink& sink) { sink(quantize(type, to_vector(tensor), row)); });
 }
@@ -73,10 +73,12 @@ void load_bundle(Reader& reader, const std::filesystem::path& folder) {
         }
         copy_values(tensor, to_float(*found), bundle.lora->string() + ": '" + name + "'");
     }
-    const double alpha = static_cast<double>(lora.f32("adapter.lora.alpha"));
+    const auto alpha = static_cast<double>(lora.f32("adapter.lora.alpha"));
     for (size_t layer = 0; layer < reader.model().blocks.size(); ++layer) {
         for (auto& [name, matrix] : reader.model().matrices(layer)) {
-            matrix->adapter->scale = alpha / static_cast<double>(matrix->adapter->a.size(0));
+            if (matrix->adapter) {
+                matrix->adapter->scale = alpha / static_cast<double>(matrix->adapter->a.size(0));
+            }
         }
     }
 }
@@ -99,12 +101,11 @@ void write_bundle(Reader& reader, const Settings& settings, const GgufFile& mode
     write_pooler(bundle.pooler,
                  {.weights = reader.pooler().weights(), .base = base, .trained = bundle.trained},
                  options.pooler);
-    const auto adapters = adapter_parameters(reader.model());
-    if (!adapters.empty()) {
+    if (const auto& first = reader.model().blocks.front().attn_q.adapter) {
+        const auto adapters = adapter_parameters(reader.model());
         const ModelShape& shape = reader.model().shape;
-        const LowRank& first = *reader.model().blocks.front().attn_q.adapter;
         GgufWriter writer;
-        set_lora_keys(writer, base, static_cast<float>(first.scale * static_cast<double>(first.a.size(0))),
+        set_lora_keys(writer, base, static_cast<float>(first->scale * static_cast<double>(first->a.size(0))),
                       static_cast<uint32_t>(shape.heads), static_cast<uint32_t>(shape.kv_heads));
         for (const auto& [name, tensor] : adapters) {
             add_tensor(writer, name, options.adapter, tensor);

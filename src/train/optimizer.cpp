@@ -92,7 +92,7 @@ double Adam::clip(double limit) {
     if (norms.empty()) {
         return 0;
     }
-    const double norm = at::stack(norms).norm().item<double>();
+    const auto norm = at::stack(norms).norm().item<double>();
     if (limit > 0 && norm > limit) {
         for (const Slot& slot : slots_) {
             if (slot.parameter.grad().defined()) {
@@ -124,7 +124,7 @@ void Adam::step_float(const std::vector<Slot*>& slots, double factor) const {
 void Adam::step_eight_bit(Slot& slot, double factor) const {
     const Tensor gradient = slot.parameter.grad();
     slot.steps.add_(1);
-    const double count = slot.steps.item<double>();
+    const auto count = slot.steps.item<double>();
     Tensor m = dequantize_dynamic(slot.m, slot.m_scale, true);
     Tensor v = dequantize_dynamic(slot.v, slot.v_scale, false);
     m.mul_(options_.beta1).add_(gradient, 1 - options_.beta1);
@@ -176,11 +176,12 @@ std::map<std::string, Tensor> Adam::state() const {
     return state;
 }
 
-void Adam::load(const std::map<std::string, Tensor>& saved) {
+// NOLINTNEXTLINE(readability-make-member-function-const): it changes what the tensors hold
+void Adam::load(const std::map<std::string, Tensor>& state) {
     const at::NoGradGuard no_grad;
-    for (auto& [name, tensor] : state()) {
-        const auto found = saved.find(name);
-        if (found == saved.end() || found->second.sizes() != tensor.sizes() ||
+    for (const auto& [name, tensor] : this->state()) {
+        const auto found = state.find(name);
+        if (found == state.end() || found->second.sizes() != tensor.sizes() ||
             found->second.scalar_type() != tensor.scalar_type()) {
             fail(ErrorCode::bad_file, "the optimiser's state '{}' is missing or of another shape or type",
                  name);

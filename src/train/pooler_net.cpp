@@ -1,5 +1,6 @@
 #include "train/pooler_net.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -59,7 +60,7 @@ PoolerNet::PoolerNet(const PoolerWeights& weights, at::Device device) : shape_(w
     for (const auto& [name, sizes] : pooler_tensors(shape_)) {
         const std::vector<float>& values = weights.tensors.at(name);
         Tensor tensor = at::empty(sizes, at::kFloat);
-        std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<float>());
+        std::ranges::copy(values, tensor.mutable_data_ptr<float>());
         parameters_[name] = tensor.to(device).requires_grad_();
     }
     parameters_["out_scale"] =

@@ -30,6 +30,7 @@ bool is_prefix(const std::vector<uint32_t>& kept) { return kept.empty() || kept.
 
 Tensor Reader::past_of(const PoolTask& task, std::span<const TraceText> traces) const {
     std::vector<int64_t> ids;
+    ids.reserve(task.kept.size());
     const auto raw = traces[task.trace].raw();
     for (const uint32_t t : task.kept) {
         ids.push_back(raw[t]);
@@ -41,6 +42,7 @@ Tensor Reader::past_of(const PoolTask& task, std::span<const TraceText> traces) 
 Tensor Reader::soft_prompts(const ForwardPass& pass, std::span<const TraceText> traces) const {
     const auto& tasks = pass.pools();
     std::vector<int64_t> lengths;
+    lengths.reserve(tasks.size());
     for (const PoolTask& task : tasks) {
         lengths.push_back(static_cast<int64_t>(task.kept.size()));
     }
@@ -54,6 +56,7 @@ Tensor Reader::soft_prompts(const ForwardPass& pass, std::span<const TraceText> 
     } else {
         const int64_t longest = *std::ranges::max_element(lengths);
         std::vector<Tensor> rows;
+        rows.reserve(tasks.size());
         for (const PoolTask& task : tasks) {
             const Tensor row = past_of(task, traces);
             rows.push_back(at::constant_pad_nd(row, {0, 0, 0, longest - row.size(0)}));
@@ -84,6 +87,7 @@ TokenLosses Reader::losses(const ForwardPass& pass, const Tensor& hidden, const 
 std::vector<bool> Reader::correct(const ForwardPass& pass, const Tensor& hidden,
                                   std::span<const size_t> which) const {
     std::vector<int64_t> rows;
+    rows.reserve(which.size());
     for (const size_t i : which) {
         rows.push_back(pass.predictions()[i].row);
     }
@@ -123,7 +127,7 @@ Reader make_reader(const Settings& settings, const GgufFile& file, at::Device de
                             .layers = settings.pooler_layers,
                             .ffn = settings.pooler_ffn};
     // Soft-prompt vectors begin as long as the rows they stand beside.
-    const double norm = model.token_embd.norm(2, -1).mean().item<double>();
+    const auto norm = model.token_embd.norm(2, -1).mean().item<double>();
     Reader reader(std::move(model), PoolerNet(shape, norm, settings.seed, device));
     if (adapts) {
         add_adapters(reader.model(), settings.rank, settings.alpha, settings.seed + 1);

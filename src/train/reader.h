@@ -47,7 +47,7 @@ class Reader {
 };
 
 /// Fresh weights, or those of settings.from (a bundle's folder or a checkpoint), ready for settings.stage.
-Reader make_reader(const Settings& settings, const GgufFile& model, at::Device device);
+Reader make_reader(const Settings& settings, const GgufFile& file, at::Device device);
 
 /// What settings.stage trains, by name: "pooler/...", "lora/...", "model/...".
 std::vector<ParameterGroup> trained_parameters(Reader& reader, const Settings& settings);

@@ -179,6 +179,7 @@ class Trainer {
             rows[prediction.trace][prediction.token] = prediction.row;
         }
         std::vector<int64_t> wanted;
+        wanted.reserve(student.predictions().size());
         for (const Prediction& prediction : student.predictions()) {
             wanted.push_back(rows[prediction.trace][prediction.token]);
         }
@@ -201,6 +202,7 @@ class Trainer {
             }
         }
         std::vector<float> weights;
+        weights.reserve(pass.predictions().size());
         for (const Prediction& prediction : pass.predictions()) {
             weights.push_back(by_token[prediction.trace][prediction.token]);
         }
@@ -257,6 +259,7 @@ class Trainer {
         std::vector<TraceView> traces;
         // Spread over all folders, the same every time.
         const size_t count = std::min<size_t>(settings_.eval_traces, validation_.size());
+        traces.reserve(count);
         for (size_t i = 0; i < count; ++i) {
             traces.push_back(validation_.trace(i * validation_.size() / count));
         }

@@ -29,7 +29,7 @@ TEST(Nf4Test, DoubleQuantisationTakesAQuarterOfTheScales) {
     const auto nested = pack_nf4(weight, 64, true);
     const int64_t blocks = weight.numel() / 64;
     EXPECT_EQ(nested->bytes(), weight.numel() / 2 + blocks + blocks / 256 * 4);
-    const double error = (unpack(*nested) - weight).abs().mean().item<double>();
+    const auto error = (unpack(*nested) - weight).abs().mean().item<double>();
     EXPECT_NEAR(error, (unpack(*plain) - weight).abs().mean().item<double>(), 0.0005);
 }
 
@@ -52,7 +52,7 @@ TEST(Adam8Test, StaysWithFloatAdamOverFiftySteps) {
         adam.step(1);
         adam8.step(1);
     }
-    const double apart = (plain - coded).abs().mean().item<double>();
+    const auto apart = (plain - coded).abs().mean().item<double>();
     EXPECT_LT(apart, 6e-5);
     EXPECT_LT(apart, 0.1 * (plain - start).abs().mean().item<double>());
     EXPECT_EQ(adam8.state().at("w/m").scalar_type(), at::kByte);

@@ -59,7 +59,7 @@ TEST_P(ReferenceTest, TenOptimiserSteps) {
         const ForwardPass pass = reference_.pass(reader_, GetParam());
         const auto losses = reader_.losses(pass, reader_.hidden(pass, std::vector{reference_.trace()}),
                                            uniform_weights(pass));
-        const double wanted = expected[step].item<double>();
+        const auto wanted = expected[step].item<double>();
         EXPECT_NEAR(losses.loss.item<double>(), wanted, 1e-5 * wanted) << "step " << step;
         losses.loss.backward();
         adam.step(1);

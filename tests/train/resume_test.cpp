@@ -32,6 +32,7 @@ void write_tiny_model(const std::filesystem::path& path) {
     writer.set("llama.context_length", uint32_t{512});
     writer.set("llama.attention.layer_norm_rms_epsilon", 1e-5F);
     std::vector<std::string> words;
+    words.reserve(vocab);
     for (int64_t i = 0; i < vocab; ++i) {
         words.push_back("w" + std::to_string(i));
     }

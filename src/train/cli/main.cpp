@@ -79,7 +79,7 @@ Json evaluate(Settings settings, const std::string& split, size_t limit, bool fu
         TraceView trace = stream.trace(i);
         // Only traces that reach past the window can tell anything.
         if (trace.tokens.size() >
-            static_cast<size_t>(trace.prompt) + settings.window_max + 2 * settings.chunk) {
+            static_cast<size_t>(trace.prompt) + settings.window_max + size_t{2} * settings.chunk) {
             traces.push_back(std::move(trace));
         }
     }
