@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "context/session.h"
+#include "core/bootstrap.h"
 #include "core/json.h"
 #include "corpus/records.h"
-#include "core/bootstrap.h"
 
 namespace spool {
 
