@@ -219,6 +219,16 @@ Json answer_shares(const std::vector<TraceScore>& scores, const std::string& arm
 
 } // namespace
 
+EvaluationOptions evaluation_options(const Settings& settings) {
+    EvaluationOptions options;
+    options.memory.refresh = settings.layout;
+    options.memory.window = settings.window_max;
+    options.memory.chunk = settings.chunk;
+    options.memory.max_distant = settings.max_distant;
+    options.max_tokens = settings.max_tokens;
+    return options;
+}
+
 std::vector<TraceScore> score_traces(Reader& reader, const std::vector<TraceView>& traces,
                                      const EvaluationOptions& options) {
     const at::NoGradGuard no_grad;

@@ -22,6 +22,9 @@ struct EvaluationOptions {
     std::function<bool(size_t done)> on_trace; ///< false stops early
 };
 
+/// Window, chunk, buffer and layout as the run's bundle will have them.
+EvaluationOptions evaluation_options(const Settings& settings);
+
 /// Of one trace: nats per raw token and arm, and whether each answer was given in full.
 struct TraceScore {
     std::map<std::string, std::vector<float>> nll;                 ///< [raw tokens]

@@ -250,12 +250,7 @@ class Trainer {
     }
 
     Json evaluate() {
-        EvaluationOptions options;
-        options.memory.refresh = settings_.layout;
-        options.memory.window = settings_.window_max;
-        options.memory.chunk = settings_.chunk;
-        options.memory.max_distant = settings_.max_distant;
-        options.max_tokens = settings_.max_tokens;
+        const EvaluationOptions options = evaluation_options(settings_);
         std::vector<TraceView> traces;
         // Spread over all folders, the same every time.
         const size_t count = std::min<size_t>(settings_.eval_traces, validation_.size());

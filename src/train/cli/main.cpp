@@ -89,12 +89,7 @@ Json evaluate(Settings settings, const std::string& split, size_t limit, bool fu
              "--window-max or prepare longer traces",
              split);
     }
-    EvaluationOptions options;
-    options.memory.refresh = settings.layout;
-    options.memory.window = settings.window_max;
-    options.memory.chunk = settings.chunk;
-    options.memory.max_distant = settings.max_distant;
-    options.max_tokens = settings.max_tokens;
+    EvaluationOptions options = evaluation_options(settings);
     options.all_arms = !full_only;
     options.full_only = full_only;
     options.seed = settings.seed;
