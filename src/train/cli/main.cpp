@@ -140,6 +140,9 @@ struct ExportArguments {
 };
 
 Json export_bundle(Settings settings, const ExportArguments& arguments) {
+    if (arguments.bundle.empty() && arguments.merged.empty()) {
+        fail(ErrorCode::invalid_argument, "nothing to write: give --bundle FOLDER, --merged FILE or both");
+    }
     const GgufFile file(settings.model);
     Reader reader = finished_reader(settings, file);
     Json result = Json::object();
