@@ -73,6 +73,13 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
     if (wanted("carry")) {
         add(measure_strategy(*loaded.model, bundle, options, Layout::carry, 64));
         add(measure_strategy(*loaded.model, bundle, options, Layout::carry, 256));
+        if (bundle != nullptr && bundle->lora) {
+            // What a model that the adapter was merged into runs at: both sides without its extra products.
+            Bundle merged = *bundle;
+            merged.lora.reset();
+            add(measure_strategy(*loaded.model, &merged, options, Layout::carry, 64));
+            add(measure_strategy(*loaded.model, &merged, options, Layout::carry, 256));
+        }
     }
     if (wanted("rebuild") && bundle != nullptr) {
         add(measure_strategy(*loaded.model, bundle, options, Layout::rebuild, 64));

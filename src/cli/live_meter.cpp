@@ -9,20 +9,34 @@
 namespace spool::cli {
 
 LiveMeter::LiveMeter(bool wanted) {
+    if (wanted && ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0) {
+        reserve_row();
+    }
+}
+
+void LiveMeter::reserve_row() {
     winsize size{};
-    if (!wanted || ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0 ||
-        ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 5 || size.ws_col < 20) {
+    const bool usable =
+        ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row >= 5 && size.ws_col >= 20;
+    if (usable && size.ws_row == rows_ && size.ws_col == columns_) {
         return;
     }
-    rows_ = size.ws_row;
-    columns_ = size.ws_col;
-    // One line feed makes room if the cursor is on the last row; then rows 1..rows-1 scroll on their own.
     std::fflush(stdout);
-    fmt::print(stderr,
-               "\n\x1b[A\x1b"
-               "7\x1b[1;{}r\x1b"
-               "8",
-               rows_ - 1);
+    if (active()) {
+        fmt::print(stderr, "\x1b"
+                           "7\x1b[r\x1b"
+                           "8");
+    }
+    rows_ = usable ? size.ws_row : 0;
+    columns_ = usable ? size.ws_col : 0;
+    if (active()) {
+        // One line feed makes room if the cursor is on the last row; then rows 1..rows-1 scroll on their own.
+        fmt::print(stderr,
+                   "\n\x1b[A\x1b"
+                   "7\x1b[1;{}r\x1b"
+                   "8",
+                   rows_ - 1);
+    }
     std::fflush(stderr);
 }
 
@@ -41,6 +55,9 @@ LiveMeter::~LiveMeter() {
 bool LiveMeter::due() const { return active() && Clock::now() - last_ > std::chrono::milliseconds(100); }
 
 void LiveMeter::show(const std::string& line) {
+    if (active()) {
+        reserve_row(); // the window may have another size by now
+    }
     if (!active()) {
         return;
     }

@@ -6,7 +6,7 @@
 
 namespace spool::cli {
 
-/// Reserves the terminal's last row. Does nothing unless stdout and stderr are one terminal of at least five
+/// Reserves the terminal's last row, also when its size changes. Does nothing unless stdout and stderr are one terminal of at least five
 /// rows. The destructor gives the row back; the terminal is left usable even after Ctrl-C, since the handler
 /// only sets a flag.
 class LiveMeter {
@@ -23,6 +23,9 @@ class LiveMeter {
 
   private:
     using Clock = std::chrono::steady_clock;
+    /// Sets the last row aside if the terminal's size is not the one known.
+    void reserve_row();
+
     int rows_ = 0;
     int columns_ = 0;
     Clock::time_point last_;

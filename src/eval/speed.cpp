@@ -131,8 +131,9 @@ std::vector<SpeedRow> measure_strategy(const Model& model, const Bundle* bundle,
     if (ours.empty()) {
         fail(ErrorCode::interrupted, "stopped before the first measurement");
     }
-    const std::string name = fmt::format("{} C={} rw={}", bundle != nullptr ? to_string(refresh) : "window",
-                                         chunk, options.window);
+    const std::string name =
+        fmt::format("{} C={} rw={}{}", bundle != nullptr ? to_string(refresh) : "window", chunk,
+                    options.window, bundle != nullptr && adapter.empty() ? ", no adapter" : "");
     SpeedRow speed{name,
                    median(ours),
                    "tok/s",
