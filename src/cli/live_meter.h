@@ -6,9 +6,9 @@
 
 namespace spool::cli {
 
-/// Reserves the terminal's last row, also when its size changes. Does nothing unless stdout and stderr are one terminal of at least five
-/// rows. The destructor gives the row back; the terminal is left usable even after Ctrl-C, since the handler
-/// only sets a flag.
+/// Reserves the terminal's last row, also when its size changes. Does nothing unless stdout and stderr are
+/// one terminal of at least five rows. The destructor gives the row back; the terminal is left usable even
+/// after Ctrl-C, since the handler only sets a flag.
 class LiveMeter {
   public:
     explicit LiveMeter(bool wanted);
