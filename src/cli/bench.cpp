@@ -1,5 +1,6 @@
 // `spool bench`: one table of speeds, each beside its peer.
 #include <filesystem>
+#include <optional>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -71,14 +72,20 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
                (arguments.only.empty() || std::ranges::find(arguments.only, name) != arguments.only.end());
     };
     if (wanted("carry")) {
-        add(measure_strategy(*loaded.model, bundle, options, Layout::carry, 64));
-        add(measure_strategy(*loaded.model, bundle, options, Layout::carry, 256));
+        std::vector<const Bundle*> bundles = {bundle};
+        // What a model that the adapter was merged into runs at: both sides without its extra products.
+        std::optional<Bundle> merged;
         if (bundle != nullptr && bundle->lora) {
-            // What a model that the adapter was merged into runs at: both sides without its extra products.
-            Bundle merged = *bundle;
-            merged.lora.reset();
-            add(measure_strategy(*loaded.model, &merged, options, Layout::carry, 64));
-            add(measure_strategy(*loaded.model, &merged, options, Layout::carry, 256));
+            merged = *bundle;
+            merged->lora.reset();
+            bundles.push_back(&*merged);
+        }
+        for (const Bundle* measured : bundles) {
+            for (const uint32_t chunk : {64U, 256U}) {
+                if (!interrupted()) {
+                    add(measure_strategy(*loaded.model, measured, options, Layout::carry, chunk));
+                }
+            }
         }
     }
     if (wanted("rebuild") && bundle != nullptr) {
