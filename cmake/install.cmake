@@ -3,6 +3,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS spool RUNTIME)
+# It finds LibTorch where it was built against it: too large to be copied along.
+if(SPOOL_BUILD_TRAIN)
+    set_target_properties(spool-train-program PROPERTIES INSTALL_RPATH "${SPOOL_TORCH}/lib")
+    install(TARGETS spool-train-program RUNTIME)
+endif()
 
 # llama.cpp and what it brings are linked in, and their licences ask to travel with them.
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" TYPE DOC)

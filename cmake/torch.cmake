@@ -11,7 +11,14 @@ file(READ "${SPOOL_TORCH}/version.py" torch_version)
 string(REGEX MATCH "__version__ = '([^']*)'" torch_version "${torch_version}")
 message(STATUS "LibTorch ${CMAKE_MATCH_1} in ${SPOOL_TORCH}")
 
+find_path(SPOOL_GLOO gloo/config.h DOC "Folder of Gloo's headers, which LibTorch's own distributed headers include")
+if(NOT SPOOL_GLOO)
+    message(FATAL_ERROR "Gloo's headers are missing: run scripts/deps (Debian: libgloo-dev), or leave the trainer out "
+                        "with -DSPOOL_BUILD_TRAIN=OFF")
+endif()
+
 add_library(torch INTERFACE IMPORTED)
+target_compile_definitions(torch INTERFACE USE_C10D_GLOO)
 # Searched last: its folder also holds a copy of fmt, which must not shadow the one spool is linked with.
 target_compile_options(torch INTERFACE "SHELL:-idirafter ${SPOOL_TORCH}/include"
                        "SHELL:-idirafter ${SPOOL_TORCH}/include/torch/csrc/api/include")

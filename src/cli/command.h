@@ -29,6 +29,7 @@ void add_eval(CLI::App& app, Global& global);
 void add_bench(CLI::App& app, Global& global);
 void add_convert(CLI::App& app, Global& global);
 void add_prepare(CLI::App& app, Global& global);
+void add_init(CLI::App& app, Global& global);
 void add_inspect(CLI::App& app, Global& global);
 void add_completion(CLI::App& app, Global& global);
 

@@ -58,6 +58,7 @@ int main_checked(int argc, char** argv) {
     add_bench(app, global);
     add_convert(app, global);
     add_prepare(app, global);
+    add_init(app, global);
     add_inspect(app, global);
     add_completion(app, global);
 

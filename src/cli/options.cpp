@@ -9,7 +9,8 @@ namespace spool::cli {
 
 void ModelArguments::add_to(CLI::App& command) {
     command.add_option("-m,--model", model, "the model, a GGUF file")->required()->group("Model");
-    command.add_option("--bundle", bundle, "a trained bundle's folder (pooler, adapter)")->group("Model");
+    command.add_option("--bundle", bundle, "a trained bundle's folder (pooler or slots, adapter)")
+        ->group("Model");
     command.add_option("-t,--threads", threads, "threads (default: physical cores)")
         ->check(CLI::NonNegativeNumber)
         ->group("Model");
@@ -32,7 +33,7 @@ void MemoryArguments::add_to(CLI::App& command) {
     const char* group = "Memory";
     command
         .add_option("--strategy", strategy,
-                    "full | window | soft-prompt (default: soft-prompt with a bundle, else window)")
+                    "full | window | soft-prompt | slots (default: the bundle's, else window)")
         ->group(group);
     command.add_option("--refresh", refresh, "rebuild | carry (default: as the bundle was trained)")
         ->group(group);
@@ -50,6 +51,8 @@ void MemoryArguments::add_to(CLI::App& command) {
         ->group(group);
     command
         .add_option("--max-distant", request.max_distant, "tokens the distant buffer keeps (default 4096)")
+        ->group(group);
+    command.add_option("--max-slots", request.max_slots, "slots kept (default: the bundle's, else 256)")
         ->group(group);
     command
         .add_option("-c,--ctx-size", request.full_length,

@@ -6,20 +6,14 @@
 
 namespace spool {
 
-namespace {
-
-/// Rows of `soft_prompt` as an embedding batch at positions first, first + 1, ...
-Batch soft_prompt_batch(std::span<const float> soft_prompt, int64_t width, Position first,
-                        SequenceId sequence) {
+Batch embedding_batch(std::span<const float> rows, int64_t width, Position first, SequenceId sequence) {
     Batch batch(width);
     const auto row = static_cast<size_t>(width);
-    for (size_t i = 0; i * row < soft_prompt.size(); ++i) {
-        batch.add(soft_prompt.subspan(i * row, row), first + static_cast<Position>(i), sequence, false);
+    for (size_t i = 0; i * row < rows.size(); ++i) {
+        batch.add(rows.subspan(i * row, row), first + static_cast<Position>(i), sequence, false);
     }
     return batch;
 }
-
-} // namespace
 
 std::vector<float> rebuild_cache(Transcript& transcript, SequenceId sequence, Workspace& workspace,
                                  std::span<const float> soft_prompt) {
@@ -32,7 +26,7 @@ std::vector<float> rebuild_cache(Transcript& transcript, SequenceId sequence, Wo
     transcript.position_offset = static_cast<int64_t>(transcript.pinned) + transcript.soft_prompt -
                                  static_cast<int64_t>(transcript.window_start);
     if (!soft_prompt.empty()) {
-        Batch vectors = soft_prompt_batch(soft_prompt, width, pinned, sequence);
+        Batch vectors = embedding_batch(soft_prompt, width, pinned, sequence);
         context.decode(vectors);
     }
     Batch window;
@@ -61,7 +55,7 @@ void carry_cache(Transcript& transcript, SequenceId sequence, Workspace& workspa
         context.share(sequence, scratch, visible - static_cast<Position>(transcript.soft_prompt), visible);
     }
     context.share(sequence, scratch, visible, first);
-    Batch vectors = soft_prompt_batch(soft_prompt, width, first, scratch);
+    Batch vectors = embedding_batch(soft_prompt, width, first, scratch);
     try {
         context.decode(vectors);
     } catch (...) {

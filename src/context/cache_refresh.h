@@ -8,6 +8,9 @@
 
 namespace spool {
 
+/// `rows` [n, width] as embeddings at positions first, first + 1, ...
+Batch embedding_batch(std::span<const float> rows, int64_t width, Position first, SequenceId sequence);
+
 /// Cuts the cache to the pinned tokens and prefills [soft prompt | window] again at consecutive positions.
 /// `soft_prompt`: [n, width] or empty. Sets soft_prompt and position_offset of the transcript and returns the
 /// logits of the window's last token.

@@ -11,12 +11,13 @@ MemorySettings resolve(const MemoryRequest& request, const Bundle* bundle, const
     };
     if (bundle != nullptr) {
         const TrainedSettings& trained = bundle->trained;
-        s.strategy = StrategyKind::soft_prompt;
+        s.strategy = bundle->pooler.empty() ? StrategyKind::slots : StrategyKind::soft_prompt;
         s.refresh = trained.layout;
         s.max_position = trained.max_position;
         s.window = trained_or(trained.rw, s.window);
         s.chunk = trained_or(trained.chunk, s.chunk);
         s.max_distant = trained_or(trained.max_distant, s.max_distant);
+        s.max_slots = trained_or(trained.max_slots, s.max_slots);
     }
     s.strategy = request.strategy.value_or(s.strategy);
     s.refresh = request.refresh.value_or(s.refresh);
@@ -24,6 +25,7 @@ MemorySettings resolve(const MemoryRequest& request, const Bundle* bundle, const
     s.window = request.window.value_or(s.window);
     s.chunk = request.chunk.value_or(s.chunk);
     s.max_distant = request.max_distant.value_or(s.max_distant);
+    s.max_slots = request.max_slots.value_or(s.max_slots);
     s.full_length =
         request.full_length.value_or(static_cast<uint32_t>(std::max(0, model.facts().trained_context)));
     return s;

@@ -17,11 +17,13 @@ struct MemoryRequest {
     std::optional<uint32_t> window;
     std::optional<uint32_t> chunk;
     std::optional<uint32_t> max_distant;
+    std::optional<uint32_t> max_slots;
     std::optional<uint32_t> full_length;
 };
 
 /// What was not asked for comes from the bundle (may be nullptr) as trained, else from the defaults. With a
-/// bundle the strategy is soft-prompt, without one window; `full` reaches to the model's trained context.
+/// bundle the strategy is the one it was trained for, without one window; `full` reaches to the model's
+/// trained context.
 MemorySettings resolve(const MemoryRequest& request, const Bundle* bundle, const Model& model);
 
 } // namespace spool

@@ -56,8 +56,13 @@ Transcript read_transcript(const GgufFile& file) {
     t.window_start = file.u32("spool.session.window_start");
     t.evicted = file.u32("spool.session.evicted");
     t.soft_prompt = file.u32("spool.session.soft_prompt");
-    t.position_offset =
-        static_cast<int64_t>(file.u32("spool.session.next_position")) - static_cast<int64_t>(t.tokens.size());
+    const auto slots = tensor_values<int32_t>(file, "slots", GGML_TYPE_I32);
+    t.slots.assign(slots.begin(), slots.end());
+    t.slots_in_group = file.u32("spool.session.slots_in_group");
+    t.slots_gone = file.u32("spool.session.slots_gone");
+    t.position_offset = static_cast<int64_t>(file.u32("spool.session.next_position")) -
+                        static_cast<int64_t>(t.tokens.size()) -
+                        static_cast<int64_t>(t.slots.size()) * int64_t{t.slots_in_group};
     return t;
 }
 
@@ -69,6 +74,10 @@ void check(const Transcript& t, size_t vocab_size, const GgufFile& file) {
         if (token < 0 || static_cast<size_t>(token) >= vocab_size) {
             damaged(file, "a token of the transcript is outside the vocabulary");
         }
+    }
+    if (!std::ranges::is_sorted(t.slots) || (!t.slots.empty() && t.slots.back() > t.tokens.size()) ||
+        t.slots_gone > t.slots.size()) {
+        damaged(file, "the slots are not an ascending list of places in the transcript");
     }
     for (size_t j = 0; j < t.distant.size(); ++j) {
         if (t.distant[j] < t.pinned || t.distant[j] >= t.window_start ||

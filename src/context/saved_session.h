@@ -13,7 +13,7 @@ namespace spool {
 
 /// `general.architecture` of a session file, and the only `spool.version` this spool writes and reads.
 constexpr std::string_view session_architecture = "spool-session";
-constexpr uint32_t session_version = 1;
+constexpr uint32_t session_version = 2;
 
 struct SavedSession {
     Json identity; ///< flat: model, fingerprint, bundle, strategy and sizes, as the run that saved had them

@@ -35,7 +35,8 @@ std::span<const float> Session::logits() const {
 }
 
 size_t Session::cells_used() const {
-    return transcript_.pinned + transcript_.soft_prompt + transcript_.window().size();
+    return transcript_.pinned + transcript_.soft_prompt + transcript_.slot_cells() +
+           transcript_.window().size();
 }
 
 std::vector<std::byte> Session::save_cache() const { return pool_->context_->save_sequence(sequence_); }
@@ -52,7 +53,18 @@ void Session::restore(Transcript transcript, std::span<const std::byte> cache,
 SessionPool::SessionPool(const Model& model, const Bundle* bundle, const PoolOptions& options)
     : model_(&model), options_(options) {
     const int threads = options.threads > 0 ? options.threads : physical_cores();
-    if (bundle != nullptr && options.memory.strategy == StrategyKind::soft_prompt) {
+    if (bundle != nullptr && options.memory.strategy == StrategyKind::slots && !bundle->slots.empty()) {
+        slots_ = read_slots(bundle->slots);
+        if (ggml_is_quantized(options.key_type)) {
+            fail(ErrorCode::unsupported,
+                 "--cache-type-k {}: --strategy slots moves keys to other positions, which would round "
+                 "quantised "
+                 "ones again; use f16",
+                 ggml_type_name(options.key_type));
+        }
+    }
+    if (bundle != nullptr && options.memory.strategy == StrategyKind::soft_prompt &&
+        !bundle->pooler.empty()) {
         PoolerWeights weights = read_pooler(bundle->pooler).weights;
         for (const auto& [name, values] : weights.tensors) {
             memory_.pooler_weights += values.size() * sizeof(float);
@@ -60,7 +72,7 @@ SessionPool::SessionPool(const Model& model, const Bundle* bundle, const PoolOpt
         pooler_ = std::make_unique<Pooler>(std::move(weights), threads);
         memory_.pooler_scratch = pooler_->scratch_bytes();
     }
-    strategy_ = make_strategy(options.memory, model, pooler_ ? &pooler_->shape() : nullptr);
+    strategy_ = make_strategy(options.memory, model, writers());
 
     const uint64_t needed = uint64_t{strategy_->peak_cells()} * options.sessions;
     const uint64_t cells = options.cells > 0 ? options.cells : needed;
@@ -90,11 +102,19 @@ SessionPool::SessionPool(const Model& model, const Bundle* bundle, const PoolOpt
 
 SessionPool::~SessionPool() = default;
 
+MemoryWriters SessionPool::writers() const {
+    return {.pooler = pooler_ ? &pooler_->shape() : nullptr, .slots = slots_ ? &*slots_ : nullptr};
+}
+
+uint32_t SessionPool::vectors_per_compaction() const {
+    return pooler_ ? pooler_->shape().n_sp : slots_ ? slots_->count : 0;
+}
+
 void SessionPool::reconfigure(const MemorySettings& memory) {
     if (std::ranges::find(open_, true) != open_.end()) {
         fail(ErrorCode::invalid_argument, "the memory settings cannot change while sessions are open");
     }
-    auto strategy = make_strategy(memory, *model_, pooler_ ? &pooler_->shape() : nullptr);
+    auto strategy = make_strategy(memory, *model_, writers());
     if (uint64_t{strategy->peak_cells()} * open_.size() > memory_.cells) {
         fail(ErrorCode::invalid_argument, "{} sessions of {} cells do not fit the cache of {} cells",
              open_.size(), strategy->peak_cells(), memory_.cells);
@@ -163,8 +183,12 @@ void SessionPool::feed(std::span<const Feed> feeds, const LogitsVisitor* visitor
 }
 
 void SessionPool::compact(Session& session) {
-    Workspace workspace{*context_, static_cast<SequenceId>(options_.sessions), pooler_.get(),
-                        pooler_ ? &model_->token_rows() : nullptr, replacement_};
+    Workspace workspace{*context_,
+                        static_cast<SequenceId>(options_.sessions),
+                        pooler_.get(),
+                        pooler_ ? &model_->token_rows() : nullptr,
+                        slots_ ? std::span<const float>(slots_->vectors) : std::span<const float>(),
+                        replacement_};
     Compaction done = strategy_->compact(session.transcript_, session.sequence_, workspace);
     if (!done.logits.empty()) {
         session.logits_ = done.logits;

@@ -107,8 +107,8 @@ class SessionPool {
     /// Changes strategy and sizes for sessions opened from now on; none may be open. Throws
     /// Error{invalid_argument} if the cells there are do not suffice.
     void reconfigure(const MemorySettings& memory);
-    /// For control experiments: every soft prompt is replaced by `vectors` [n_sp, width] (not owned) before
-    /// it enters the cache; nullptr ends it.
+    /// For control experiments: the vectors of every compaction are replaced by `vectors`
+    /// [vectors_per_compaction(), width] (not owned) before they enter the cache; nullptr ends it.
     void replace_soft_prompt(const std::vector<float>* vectors) { replacement_ = vectors; }
 
     /// Feeds several sessions in one decode of at most options.batch tokens: each session at most until its
@@ -124,6 +124,8 @@ class SessionPool {
     const Model& model() const { return *model_; }
     Context& context() { return *context_; }
     Pooler* pooler() { return pooler_.get(); }
+    /// Vectors that a compaction writes: the pooler's n_sp, or m slots; 0 without either.
+    uint32_t vectors_per_compaction() const;
 
   private:
     friend class Session;
@@ -132,7 +134,10 @@ class SessionPool {
 
     const Model* model_;
     PoolOptions options_;
+    MemoryWriters writers() const;
+
     std::unique_ptr<Pooler> pooler_;
+    std::optional<SlotsFile> slots_;
     std::unique_ptr<Strategy> strategy_;
     std::unique_ptr<Context> context_;
     PoolMemory memory_;

@@ -6,11 +6,13 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "llm/context.h"
 #include "memory/settings.h"
+#include "memory/slots_file.h"
 #include "memory/transcript.h"
 #include "pooler/pooler.h"
 
@@ -18,13 +20,13 @@ namespace spool {
 
 /// What one compaction did.
 struct Compaction {
-    size_t length = 0;  ///< tokens in the transcript at that moment
-    size_t kept = 0;    ///< tokens in the distant buffer afterwards
+    size_t length = 0; ///< tokens in the transcript at that moment
+    size_t kept = 0; ///< distant tokens that memory holds afterwards: the buffer's, or those the slots are of
     size_t evicted = 0; ///< tokens dropped from it by this compaction
     size_t window = 0;  ///< R, raw tokens left in the cache
     double pool_seconds = 0;
-    double refresh_seconds = 0; ///< decoding the soft prompt and, under rebuild, the window
-    bool rebuilt = false;       ///< the window was prefilled again (always under rebuild; carry: a re-base)
+    double refresh_seconds = 0; ///< decoding the vectors and, under rebuild, the window
+    bool rebuilt = false;       ///< the window was prefilled again or positions were re-based
     /// Logits of the last token in the refreshed cache; empty where the cache was left as it was written.
     std::vector<float> logits;
 };
@@ -33,8 +35,9 @@ struct Compaction {
 struct Workspace {
     Context& context;
     SequenceId scratch = 0;                          ///< a sequence no session uses, empty between calls
-    Pooler* pooler = nullptr;                        ///< nullptr without a bundle
-    const TokenRows* rows = nullptr;                 ///< nullptr without a bundle
+    Pooler* pooler = nullptr;                        ///< nullptr without one
+    const TokenRows* rows = nullptr;                 ///< nullptr without a pooler
+    std::span<const float> slots;                    ///< [m, width]; empty without slots
     const std::vector<float>* replacement = nullptr; ///< stands in for every soft prompt, if set
 };
 
@@ -61,9 +64,15 @@ class Strategy {
     MemorySettings settings_;
 };
 
-/// Checks `requested` against the model and, for soft-prompt, the pooler (else nullptr), and makes the
-/// strategy. Throws Error{invalid_argument|unsupported} with the reason and the way out.
+/// Who writes memory: what the bundle has of it.
+struct MemoryWriters {
+    const PoolerShape* pooler = nullptr;
+    const SlotsFile* slots = nullptr;
+};
+
+/// Checks `requested` against the model and what writes memory, and makes the strategy. Throws
+/// Error{invalid_argument|incompatible|unsupported} with the reason and the way out.
 std::unique_ptr<Strategy> make_strategy(const MemorySettings& requested, const Model& model,
-                                        const PoolerShape* pooler);
+                                        const MemoryWriters& writers);
 
 } // namespace spool

@@ -53,6 +53,10 @@ void bundle_from_upstream(const std::filesystem::path& folder, const GgufFile& b
 void bundle_to_upstream(const std::filesystem::path& bundle, const GgufFile* base,
                         const std::filesystem::path& destination) {
     const Bundle files = read_bundle(bundle);
+    if (files.pooler.empty()) {
+        fail(ErrorCode::unsupported, "{}: a bundle of slots, which upstream's formats cannot hold",
+             bundle.string());
+    }
     std::filesystem::create_directories(destination);
     export_pooler(read_pooler(files.pooler).weights, destination / "pooler.safetensors");
     if (files.lora) {

@@ -14,6 +14,7 @@
 #include "formats/safetensors.h"
 #include "formats/torch_pickle.h"
 #include "memory/bundle.h"
+#include "memory/slots_file.h"
 #include "pooler/weights.h"
 
 namespace spool {
@@ -92,6 +93,7 @@ Json session_json(const SavedSession& saved) {
     json["evicted_tokens"] = t.window_start - t.pinned - t.distant.size();
     json["window_tokens"] = t.window().size();
     json["soft_prompt_vectors"] = t.soft_prompt;
+    json["slots"] = t.slot_cells();
     json["window_position"] = t.position(t.window_start);
     json["next_position"] = t.next_position();
     json["cache_bytes"] = saved.cache.size();
@@ -125,6 +127,10 @@ void describe_adapter(const std::filesystem::path& path, Json& report) {
     check_peft(path);
 }
 
+void describe_memory(const Bundle& bundle, Json& report) {
+    describe_gguf(bundle.pooler.empty() ? bundle.slots : bundle.pooler, report);
+}
+
 /// Fills in metadata and tensors, then checks; what throws is the report's problem.
 void describe(SourceKind kind, const std::filesystem::path& path, Json& report) {
     switch (kind) {
@@ -133,6 +139,10 @@ void describe(SourceKind kind, const std::filesystem::path& path, Json& report) 
     case SourceKind::gguf_pooler:
         describe_gguf(path, report);
         read_pooler(path);
+        return;
+    case SourceKind::gguf_slots:
+        describe_gguf(path, report);
+        read_slots(path);
         return;
     case SourceKind::gguf_lora:
         describe_gguf(path, report);
@@ -168,8 +178,7 @@ void describe(SourceKind kind, const std::filesystem::path& path, Json& report) 
         return;
     case SourceKind::bundle:
         add_fields(path / "bundle.json", report);
-        describe_gguf(read_bundle(path).pooler, report);
-        return;
+        return describe_memory(read_bundle(path), report);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/torch_pickle.h"
+#include "memory/slots_file.h"
 
 namespace spool {
 
@@ -70,6 +71,9 @@ SourceKind kind_of(const GgufFile& file) {
     const std::string architecture = file.string("general.architecture");
     if (architecture == "spool-pooler") {
         return SourceKind::gguf_pooler;
+    }
+    if (architecture == slots_architecture) {
+        return SourceKind::gguf_slots;
     }
     if (architecture == session_architecture) {
         return SourceKind::gguf_session;
@@ -146,6 +150,8 @@ std::string_view to_string(SourceKind kind) {
         return "pooler.gguf";
     case SourceKind::gguf_lora:
         return "lora.gguf";
+    case SourceKind::gguf_slots:
+        return "slots.gguf";
     case SourceKind::gguf_session:
         return "spool session";
     case SourceKind::pooler_safetensors:

@@ -10,6 +10,7 @@ enum class SourceKind {
     gguf_model,
     gguf_pooler,        ///< pooler.gguf
     gguf_lora,          ///< lora.gguf, or any llama.cpp LoRA adapter
+    gguf_slots,         ///< slots.gguf
     gguf_session,       ///< a session saved by --session
     pooler_safetensors, ///< upstream's pooler, its matrices float or MLX 4-bit
     pooler_torch,       ///< the same as torch.save writes it

@@ -14,8 +14,9 @@ namespace spool {
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
-Progress::Progress(std::string label, size_t total)
-    : label_(std::move(label)), total_(total), terminal_(stderr_is_terminal()) {}
+Progress::Progress(std::string label, size_t total, size_t before)
+    : label_(std::move(label)), total_(total), before_(before), done_(before),
+      terminal_(stderr_is_terminal()) {}
 
 Progress::~Progress() { finish(); }
 
@@ -33,8 +34,9 @@ void Progress::update(size_t done) {
     shown_ = true;
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     std::string line = fmt::format("{}  {}% {}/{}", label_, 100 * done_ / total_, done_, total_);
-    if (done_ > 0 && done_ < total_) {
-        const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+    if (done_ > before_ && done_ < total_) {
+        const double left =
+            elapsed / static_cast<double>(done_ - before_) * static_cast<double>(total_ - done_);
         line += fmt::format("  {} left", format_duration(left));
     }
     line = terminal_ ? "\r\x1b[K" + line : line + "\n";

@@ -11,7 +11,8 @@ namespace spool {
 /// elsewhere, nothing when the log level is quiet. Not thread-safe.
 class Progress {
   public:
-    Progress(std::string label, size_t total);
+    /// `before`: done already when this program started; they do not count for the time left.
+    Progress(std::string label, size_t total, size_t before = 0);
     ~Progress();
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
@@ -25,7 +26,8 @@ class Progress {
     using Clock = std::chrono::steady_clock;
     std::string label_;
     size_t total_;
-    size_t done_ = 0;
+    size_t before_;
+    size_t done_;
     bool terminal_;
     bool shown_ = false;
     Clock::time_point start_ = Clock::now();

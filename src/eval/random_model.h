@@ -1,5 +1,5 @@
-// Models of any shape with random weights: speed depends on the shape alone, and tests of the machinery need
-// no sense in the text.
+// Models of any shape with random weights: to train from nothing (`spool init`), to measure speed, which
+// depends on the shape alone, and for tests of the machinery, which need no sense in the text.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,9 @@ struct RandomModelShape {
     uint32_t context = 4096;
     bool tied = true;               ///< the output shares the token embedding
     ggml_type type = GGML_TYPE_F32; ///< of the matrices: f32 or q4_1
+    float rope_base = 10000.0F;
+    std::string name = "random weights";
+    std::string chat_template{}; ///< Jinja; empty: the tokenizer's
     uint64_t seed = 1;
 };
 
@@ -27,8 +30,10 @@ struct RandomModelShape {
 /// vocabulary's).
 RandomModelShape qwen_1_5b_shape();
 
-/// Writes a model that libllama loads, with the tokenizer of `tokenizer` and, if `vocab_size` is larger than
-/// its vocabulary, further tokens that never occur in text.
+/// Writes a model that libllama loads, with the tokenizer of `tokenizer`. A `vocab_size` larger than its
+/// vocabulary adds tokens that never occur in text; a smaller one keeps its first tokens, which works for
+/// byte-level BPE, whose ids are in the order of its merges. Throws Error{invalid_argument|unsupported} for
+/// shapes and vocabularies that make no model.
 void write_random_model(const std::filesystem::path& path, const RandomModelShape& shape,
                         const GgufFile& tokenizer, uint32_t vocab_size = 0);
 

@@ -68,8 +68,12 @@ MeterSummary Meter::summary() const {
     MeterSummary result = totals_;
     const double seconds = seconds_between(generation_start_, last_token_);
     result.tokens_per_second = seconds > 0 ? static_cast<double>(result.tokens) / seconds : 0;
-    if (pool_->pooler() != nullptr) {
-        result.compression = static_cast<double>(result.max_kept) / pool_->pooler()->shape().n_sp;
+    if (const uint32_t vectors = pool_->vectors_per_compaction(); vectors > 0) {
+        // Slots are as many for each chunk, however many chunks there are.
+        const MemorySettings& s = pool_->settings();
+        result.compression = s.strategy == StrategyKind::slots
+                                 ? static_cast<double>(s.chunk) / vectors
+                                 : static_cast<double>(result.max_kept) / vectors;
     }
     result.peak_rss_bytes = peak_rss_bytes();
     return result;
@@ -80,10 +84,12 @@ std::string Meter::line() const {
     const auto& transcript = session_->transcript();
     std::string text = fmt::format("{} tok  {:.1f} tok/s  pinned {}  window {}", now.tokens,
                                    now.tokens_per_second, transcript.pinned, transcript.window().size());
-    if (pool_->pooler() != nullptr) {
-        const uint32_t n_sp = pool_->pooler()->shape().n_sp;
-        text += fmt::format("  distant {} -> {} ({:.1f}x)", transcript.distant.size(), transcript.soft_prompt,
-                            static_cast<double>(transcript.distant.size()) / n_sp);
+    if (const uint32_t vectors = pool_->vectors_per_compaction(); vectors > 0) {
+        const size_t held = transcript.distant.size() + transcript.slot_groups() * pool_->settings().chunk;
+        const size_t cells = transcript.soft_prompt + transcript.slot_cells();
+        text +=
+            fmt::format("  distant {} -> {} ({:.1f}x)", held, cells,
+                        static_cast<double>(held) / static_cast<double>(std::max<size_t>(cells, vectors)));
     }
     return text + fmt::format("  evicted {}  cells {}/{}  KV {} fixed", transcript.evicted,
                               session_->cells_used(), now.kv_cells,

@@ -24,6 +24,7 @@ Json identity(SessionPool& pool, const Bundle* bundle) {
             {"window", s.window},
             {"chunk", s.chunk},
             {"max_distant", s.max_distant},
+            {"max_slots", s.max_slots},
             {"max_position", s.max_position},
             {"cache_type_k", ggml_type_name(pool.options().key_type)},
             {"cache_type_v", ggml_type_name(pool.options().value_type)}};
@@ -73,6 +74,11 @@ void save_session(Session& session, SessionPool& pool, const Bundle* bundle,
     writer.add("transcript", GGML_TYPE_I32, {static_cast<int64_t>(t.tokens.size())}, bytes_of(t.tokens));
     if (!t.distant.empty()) {
         writer.add("distant", GGML_TYPE_I32, {static_cast<int64_t>(t.distant.size())}, bytes_of(t.distant));
+    }
+    writer.set("spool.session.slots_in_group", t.slots_in_group);
+    writer.set("spool.session.slots_gone", static_cast<uint32_t>(t.slots_gone));
+    if (!t.slots.empty()) {
+        writer.add("slots", GGML_TYPE_I32, {static_cast<int64_t>(t.slots.size())}, bytes_of(t.slots));
     }
     writer.add("logits", GGML_TYPE_F32, {static_cast<int64_t>(logits.size())}, bytes_of(logits));
     writer.add("cache", GGML_TYPE_I8, {static_cast<int64_t>(cache.size())}, cache);

@@ -110,6 +110,15 @@ void Context::remove(SequenceId sequence, Position first, Position last) {
     }
 }
 
+void Context::shift(SequenceId sequence, Position first, Position delta) {
+    const llama_memory_t memory = llama_get_memory(handle_.get());
+    if (!llama_memory_can_shift(memory)) {
+        fail(ErrorCode::unsupported, "{}: this model's cache cannot move to other positions",
+             model_->path().string());
+    }
+    llama_memory_seq_add(memory, sequence, first, -1, delta);
+}
+
 void Context::share(SequenceId from, SequenceId to, Position first, Position last) {
     llama_memory_seq_cp(llama_get_memory(handle_.get()), from, to, first, last);
 }

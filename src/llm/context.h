@@ -68,6 +68,9 @@ class Context {
 
     /// Removes positions [first, last) of `sequence`; last < 0: to the end.
     void remove(SequenceId sequence, Position first, Position last);
+    /// Moves everything of `sequence` from position `first` on by `delta`, its keys turned to their new
+    /// positions at the next decode. Throws Error{unsupported} if the model cannot.
+    void shift(SequenceId sequence, Position first, Position delta);
     /// Lets `to` share the cells of `from` at positions [first, last).
     void share(SequenceId from, SequenceId to, Position first, Position last);
     /// -1 when the sequence is empty.

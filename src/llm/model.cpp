@@ -49,7 +49,7 @@ Model::Model(const ModelOptions& options) : path_(options.path) {
     facts_.name = file.optional_string("general.name").value_or("");
     facts_.vocab_sha256 = spool::vocab_sha256(file);
     facts_.scales_embeddings = scales_embeddings(file, facts_.architecture);
-    if (facts_.architecture == "spool-pooler" || facts_.architecture == "spool-session") {
+    if (facts_.architecture.starts_with("spool-")) {
         fail(ErrorCode::bad_file,
              "{}: is a {} file, not a language model; pass the model with -m and the bundle's "
              "folder with --bundle",

@@ -16,6 +16,7 @@ constexpr std::string_view format_name = "spool-bundle";
 constexpr uint32_t format_version = 1;
 constexpr std::string_view index_name = "bundle.json";
 constexpr std::string_view pooler_name = "pooler.gguf";
+constexpr std::string_view slots_name = "slots.gguf";
 constexpr std::string_view lora_name = "lora.gguf";
 constexpr std::string_view model_name = "model.gguf";
 
@@ -57,6 +58,7 @@ TrainedSettings parse_trained(const JsonFields& trained) {
     return {.rw = trained.optional_u32("rw").value_or(0),
             .chunk = trained.optional_u32("chunk").value_or(0),
             .max_distant = trained.optional_u32("max_distant").value_or(0),
+            .max_slots = trained.optional_u32("max_slots").value_or(0),
             .max_position = trained.optional_u32("max_position").value_or(0),
             .layout = parse_layout(trained)};
 }
@@ -101,32 +103,37 @@ Bundle read_bundle(const std::filesystem::path& folder) {
         const auto path = folder / name;
         if (name == pooler_name) {
             bundle.pooler = path;
+        } else if (name == slots_name) {
+            bundle.slots = path;
         } else if (name == lora_name) {
             bundle.lora = path;
         } else if (name == model_name) {
             bundle.model = path;
         } else {
-            fail(ErrorCode::bad_file, "{}: field 'files' names '{}', expected only {}, {} and {}",
-                 index.source(), name, pooler_name, lora_name, model_name);
+            fail(ErrorCode::bad_file, "{}: field 'files' names '{}', expected only {}, {}, {} and {}",
+                 index.source(), name, pooler_name, slots_name, lora_name, model_name);
         }
         check_file(path, files.object(name));
     }
-    if (bundle.pooler.empty()) {
-        fail(ErrorCode::bad_file, "{}: field 'files' does not name {}", index.source(), pooler_name);
+    if (bundle.pooler.empty() && bundle.slots.empty()) {
+        fail(ErrorCode::bad_file, "{}: field 'files' names neither {} nor {}", index.source(), pooler_name,
+             slots_name);
     }
     return bundle;
 }
 
 void write_bundle(const Bundle& bundle) {
     Json files = Json::object();
-    for (const std::string_view name : std::array{pooler_name, lora_name, model_name}) {
+    for (const std::string_view name : std::array{pooler_name, slots_name, lora_name, model_name}) {
         const auto path = bundle.folder / name;
         if (std::filesystem::exists(path)) {
             files[std::string(name)] = {{"bytes", std::filesystem::file_size(path)},
                                         {"sha256", sha256_file(path)}};
-        } else if (name == pooler_name) {
-            fail(ErrorCode::not_found, "{}: missing; a bundle needs it", path.string());
         }
+    }
+    if (!files.contains(pooler_name) && !files.contains(slots_name)) {
+        fail(ErrorCode::not_found, "{}: holds neither {} nor {}; a bundle needs one of them",
+             bundle.folder.string(), pooler_name, slots_name);
     }
     const Json index = {{"format", format_name},
                         {"version", format_version},
@@ -138,6 +145,7 @@ void write_bundle(const Bundle& bundle) {
                          {{"rw", bundle.trained.rw},
                           {"chunk", bundle.trained.chunk},
                           {"max_distant", bundle.trained.max_distant},
+                          {"max_slots", bundle.trained.max_slots},
                           {"max_position", bundle.trained.max_position},
                           {"layout", to_string(bundle.trained.layout)}}},
                         {"files", files},

@@ -13,7 +13,8 @@ namespace spool {
 
 struct Bundle {
     std::filesystem::path folder;
-    std::filesystem::path pooler;               ///< folder/pooler.gguf
+    std::filesystem::path pooler;               ///< folder/pooler.gguf; empty in a bundle of slots
+    std::filesystem::path slots;                ///< folder/slots.gguf; empty in a bundle of a pooler
     std::optional<std::filesystem::path> lora;  ///< folder/lora.gguf
     std::optional<std::filesystem::path> model; ///< folder/model.gguf
     BaseIdentity base;
@@ -25,8 +26,8 @@ struct Bundle {
 /// Throws Error{not_found|bad_file} naming the file, what was found and what was expected.
 Bundle read_bundle(const std::filesystem::path& folder);
 
-/// Writes bundle.json for the files that lie in `bundle.folder` (pooler.gguf must; lora.gguf and model.gguf
-/// may): sizes and hashes are taken from them.
+/// Writes bundle.json for the files that lie in `bundle.folder` (pooler.gguf or slots.gguf must; lora.gguf
+/// and model.gguf may): sizes and hashes are taken from them.
 void write_bundle(const Bundle& bundle);
 
 /// Throws Error{incompatible} unless `found`, the loaded model's identity, is the model of `bundle`: the

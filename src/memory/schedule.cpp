@@ -11,7 +11,9 @@ size_t next_boundary(size_t raw_length, size_t chunk, size_t idle) {
 }
 
 size_t idle_length(const MemorySettings& settings, uint32_t n_sp) {
-    return settings.window + (settings.refresh == Layout::carry ? n_sp : 0);
+    const bool before_window =
+        settings.strategy == StrategyKind::soft_prompt && settings.refresh == Layout::carry;
+    return settings.window + (before_window ? n_sp : 0);
 }
 
 std::vector<PlannedCompaction> plan_compactions(size_t raw_tokens, const MemorySettings& settings,
@@ -23,7 +25,9 @@ std::vector<PlannedCompaction> plan_compactions(size_t raw_tokens, const MemoryS
          length = next_boundary(length, settings.chunk, idle)) {
         transcript.tokens.resize(length);
         move_to_distant(transcript, settings.window);
-        if (transcript.distant.size() > settings.max_distant) {
+        if (settings.strategy != StrategyKind::soft_prompt) {
+            transcript.distant.clear();
+        } else if (transcript.distant.size() > settings.max_distant) {
             evict(transcript, mass(transcript.distant), settings.max_distant);
         }
         compactions.push_back(

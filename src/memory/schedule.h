@@ -18,8 +18,8 @@ namespace spool {
 /// is nothing to do.
 size_t next_boundary(size_t raw_length, size_t chunk, size_t idle);
 
-/// The longest raw length at which `soft-prompt` has nothing to do: the window, and under `carry` as many
-/// tokens more as the vectors take positions.
+/// The longest raw length at which there is nothing to do: the window, and for `soft-prompt` under `carry` as
+/// many tokens more as the vectors take positions.
 size_t idle_length(const MemorySettings& settings, uint32_t n_sp);
 
 /// One compaction of a text that is known from beginning to end.
@@ -32,8 +32,9 @@ struct PlannedCompaction {
 /// The masses of the distant tokens `kept` (raw indices), as many values.
 using MassFunction = std::function<std::vector<float>(std::span<const uint32_t> kept)>;
 
-/// What the engine's `soft-prompt` does while it reads `raw_tokens` after the pinned ones: every compaction
-/// that still has a token after it. `mass` is asked only when the buffer exceeds settings.max_distant.
+/// What the engine does while it reads `raw_tokens` after the pinned ones: every compaction that still has a
+/// token after it. Only `soft-prompt` keeps distant tokens; `mass` is asked only when they exceed
+/// settings.max_distant.
 std::vector<PlannedCompaction> plan_compactions(size_t raw_tokens, const MemorySettings& settings,
                                                 uint32_t n_sp, const MassFunction& mass);
 

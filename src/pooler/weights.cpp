@@ -97,17 +97,6 @@ void expect(const GgufFile& file, const char* key, const std::string& found, con
 
 } // namespace
 
-std::string_view to_string(Layout layout) { return layout == Layout::rebuild ? "rebuild" : "carry"; }
-
-Layout layout_from_string(std::string_view text) {
-    for (const Layout layout : {Layout::rebuild, Layout::carry}) {
-        if (text == to_string(layout)) {
-            return layout;
-        }
-    }
-    fail(ErrorCode::invalid_argument, "the layout '{}' is not known, expected 'rebuild' or 'carry'", text);
-}
-
 std::vector<std::pair<std::string, std::vector<int64_t>>> pooler_tensors(const PoolerShape& shape) {
     const int64_t hidden = shape.hidden;
     const int64_t ffn = shape.ffn;
@@ -188,20 +177,8 @@ PoolerFile read_pooler(const std::filesystem::path& path) {
     }
     check(pooler.weights, source);
 
-    pooler.base = {.architecture = file.optional_string("spool.base.architecture").value_or(""),
-                   .name = file.optional_string("spool.base.name").value_or(""),
-                   .vocab_sha256 = file.optional_string("spool.base.vocab_sha256").value_or("")};
-    pooler.trained = {.rw = file.optional_u32("spool.trained.rw").value_or(0),
-                      .chunk = file.optional_u32("spool.trained.chunk").value_or(0),
-                      .max_distant = file.optional_u32("spool.trained.max_distant").value_or(0),
-                      .max_position = file.optional_u32("spool.trained.max_position").value_or(0)};
-    if (const auto layout = file.optional_string("spool.trained.layout")) {
-        if (*layout != "rebuild" && *layout != "carry") {
-            fail(ErrorCode::bad_file, "{}: key 'spool.trained.layout' is '{}', expected 'rebuild' or 'carry'",
-                 source, *layout);
-        }
-        pooler.trained.layout = layout_from_string(*layout);
-    }
+    pooler.base = read_base(file);
+    pooler.trained = read_trained(file);
     return pooler;
 }
 
@@ -220,22 +197,7 @@ void write_pooler(const std::filesystem::path& path, const PoolerFile& pooler, g
     }
     writer.set("spool.pooler.out_scale", pooler.weights.out_scale);
     writer.set("spool.pooler.source", std::string(embedding_source));
-    for (const auto& [key, text] :
-         {std::pair("architecture", pooler.base.architecture), std::pair("name", pooler.base.name),
-          std::pair("vocab_sha256", pooler.base.vocab_sha256)}) {
-        if (!text.empty()) {
-            writer.set(fmt::format("spool.base.{}", key), text);
-        }
-    }
-    for (const auto& [key, value] :
-         {std::pair("rw", pooler.trained.rw), std::pair("chunk", pooler.trained.chunk),
-          std::pair("max_distant", pooler.trained.max_distant),
-          std::pair("max_position", pooler.trained.max_position)}) {
-        if (value != 0) {
-            writer.set(fmt::format("spool.trained.{}", key), value);
-        }
-    }
-    writer.set("spool.trained.layout", std::string(to_string(pooler.trained.layout)));
+    set_origin(writer, pooler.base, pooler.trained);
 
     std::vector<std::vector<std::byte>> data;
     for (const auto& [name, shape] : pooler_tensors(pooler.weights.shape)) {

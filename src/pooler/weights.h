@@ -10,16 +10,9 @@
 
 #include <ggml.h>
 
-#include "formats/model_identity.h"
+#include "pooler/origin.h"
 
 namespace spool {
-
-/// The KV layout a bundle was trained for; see docs/design of the strategies.
-enum class Layout { rebuild, carry };
-
-std::string_view to_string(Layout layout);
-/// Throws Error{invalid_argument}, naming the text and the two accepted values.
-Layout layout_from_string(std::string_view text);
 
 /// Upstream: hidden 1536, n_sp 32, heads 8, layers 3, ffn 2048.
 struct PoolerShape {
@@ -30,17 +23,6 @@ struct PoolerShape {
     uint32_t ffn = 0;
 
     bool operator==(const PoolerShape&) const = default;
-};
-
-/// The settings a pooler was trained with; 0 means not recorded.
-struct TrainedSettings {
-    uint32_t rw = 0;
-    uint32_t chunk = 0;
-    uint32_t max_distant = 0;
-    uint32_t max_position = 0;
-    Layout layout = Layout::rebuild;
-
-    bool operator==(const TrainedSettings&) const = default;
 };
 
 /// All float32, row-major, under upstream's names (design: "query", "blocks.0.cross.in_proj_weight", ...).

@@ -106,8 +106,8 @@ void load_weights(Reader& reader, const std::filesystem::path& path) {
             ++used;
         }
     };
-    for (const auto& [name, tensor] : reader.pooler().parameters()) {
-        take("pooler/" + name, tensor);
+    for (const auto& [name, tensor] : reader.memory_parameters()) {
+        take(name, tensor);
     }
     for (const auto& [name, tensor] : adapter_parameters(reader.model())) {
         take("lora/" + name, tensor);

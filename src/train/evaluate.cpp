@@ -40,27 +40,34 @@ class TraceScorer {
             ForwardPass with_memory = remembered();
             run("memory", with_memory);
             if (options_.all_arms) {
-                run("window_equal", window(memory.window + n_sp()));
+                run("window_equal", window(memory.window + memory_cells()));
                 if (!with_memory.pools().empty()) {
-                    const Tensor vectors = reader_.soft_prompts(with_memory, std::span(&text_, 1));
+                    const Tensor vectors = reader_.memory_vectors(with_memory, std::span(&text_, 1));
                     run("noise", with_memory, noise_like(vectors));
-                    run("other", with_memory, vectors_of(other, vectors));
+                    if (!reader_.has_slots()) { // what slots hold is in the cache, not in their vectors
+                        run("other", with_memory, vectors_of(other, vectors));
+                    }
                 }
             }
         }
         if (options_.all_arms || options_.full_only) {
-            set_adapters(false);
+            const AdaptersAside base(reader_.model());
             run("full_base", full());
             if (options_.all_arms) {
                 run("window_base", window(memory.window));
             }
-            set_adapters(true);
         }
         return std::move(score_);
     }
 
   private:
-    uint32_t n_sp() const { return reader_.pooler().shape().n_sp; }
+    uint32_t n_sp() const { return reader_.vectors(); }
+
+    /// The most cells that memory takes in this trace.
+    uint32_t memory_cells() const {
+        const auto written = static_cast<uint32_t>(compactions_.size()) * n_sp();
+        return reader_.has_slots() ? std::min(written, options_.memory.max_slots) : n_sp();
+    }
 
     ForwardPass full() const {
         ForwardPass pass(n_sp());
@@ -82,7 +89,9 @@ class TraceScorer {
 
     ForwardPass remembered() const {
         ForwardPass pass(n_sp());
-        if (options_.memory.refresh == Layout::carry) {
+        if (reader_.has_slots()) {
+            pass.add_slots(text_, options_.memory, compactions_);
+        } else if (options_.memory.refresh == Layout::carry) {
             pass.add_carry(text_, options_.memory, compactions_);
         } else {
             pass.add_rebuild(text_, compactions_);
@@ -136,22 +145,8 @@ class TraceScorer {
         ForwardPass pass(n_sp());
         pass.add_rebuild(text, {compactions.back()});
         pass.finish();
-        const Tensor one = reader_.soft_prompts(pass, std::span(&text, 1));
+        const Tensor one = reader_.memory_vectors(pass, std::span(&text, 1));
         return one.repeat({vectors.size(0) / one.size(0), 1});
-    }
-
-    void set_adapters(bool on) {
-        LanguageModel& model = reader_.model();
-        for (size_t layer = 0; layer < model.blocks.size(); ++layer) {
-            for (auto& [name, matrix] : model.matrices(layer)) {
-                if (on) {
-                    matrix->adapter = std::move(aside_[std::to_string(layer) + name]);
-                } else {
-                    aside_[std::to_string(layer) + name] = std::move(matrix->adapter);
-                    matrix->adapter.reset();
-                }
-            }
-        }
     }
 
     Reader& reader_;
@@ -160,7 +155,6 @@ class TraceScorer {
     TraceText text_;
     std::vector<PlannedCompaction> compactions_;
     TraceScore score_;
-    std::map<std::string, std::optional<LowRank>> aside_;
 };
 
 /// Sums over the tokens of one trace that count.
@@ -221,10 +215,13 @@ Json answer_shares(const std::vector<TraceScore>& scores, const std::string& arm
 
 EvaluationOptions evaluation_options(const Settings& settings) {
     EvaluationOptions options;
+    options.memory.strategy =
+        settings.memory == MemoryKind::slots ? StrategyKind::slots : StrategyKind::soft_prompt;
     options.memory.refresh = settings.layout;
     options.memory.window = settings.window_max;
     options.memory.chunk = settings.chunk;
     options.memory.max_distant = settings.max_distant;
+    options.memory.max_slots = settings.max_slots;
     options.max_tokens = settings.max_tokens;
     return options;
 }

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "formats/lora_keys.h"
 #include "memory/bundle.h"
+#include "memory/slots_file.h"
 #include "train/reader.h"
 
 namespace spool::train {
@@ -36,10 +37,11 @@ void add_tensor(GgufWriter& writer, const std::string& name, ggml_type type, con
                [tensor, type, row](const GgufSink& sink) { sink(quantize(type, to_vector(tensor), row)); });
 }
 
-} // namespace
-
-void load_bundle(Reader& reader, const std::filesystem::path& folder) {
-    const Bundle bundle = read_bundle(folder);
+void load_pooler(Reader& reader, const Bundle& bundle) {
+    if (bundle.pooler.empty()) {
+        fail(ErrorCode::incompatible, "{}: a bundle of slots; train it on with --memory slots",
+             bundle.folder.string());
+    }
     const PoolerFile pooler = read_pooler(bundle.pooler);
     if (pooler.weights.shape != reader.pooler().shape()) {
         fail(ErrorCode::incompatible,
@@ -55,23 +57,31 @@ void load_bundle(Reader& reader, const std::filesystem::path& folder) {
                                         : pooler.weights.tensors.at(name),
                     bundle.pooler.string() + ": '" + name + "'");
     }
-    if (!bundle.lora) {
-        return;
+}
+
+void load_slots(Reader& reader, const Bundle& bundle) {
+    if (bundle.slots.empty()) {
+        fail(ErrorCode::incompatible, "{}: a bundle of a pooler; train it on with --memory embedding",
+             bundle.folder.string());
     }
-    const GgufFile lora(*bundle.lora);
+    copy_values(reader.slots(), read_slots(bundle.slots).vectors, bundle.slots.string() + ": slots");
+}
+
+void load_adapters(Reader& reader, const std::filesystem::path& path) {
+    const GgufFile lora(path);
     const auto parameters = adapter_parameters(reader.model());
     if (parameters.empty()) {
         fail(ErrorCode::incompatible,
              "{}: has an adapter, but this stage trains without one; merge it first with "
-             "spool-train export --merge, or train with --stage lora",
-             bundle.lora->string());
+             "spool-train export --merged, or train with --stage lora",
+             path.string());
     }
     for (const auto& [name, tensor] : parameters) {
         const GgufTensor* found = lora.find_tensor(name);
         if (found == nullptr) {
-            fail(ErrorCode::bad_file, "{}: the tensor '{}' is missing", bundle.lora->string(), name);
+            fail(ErrorCode::bad_file, "{}: the tensor '{}' is missing", path.string(), name);
         }
-        copy_values(tensor, to_float(*found), bundle.lora->string() + ": '" + name + "'");
+        copy_values(tensor, to_float(*found), path.string() + ": '" + name + "'");
     }
     const auto alpha = static_cast<double>(lora.f32("adapter.lora.alpha"));
     for (size_t layer = 0; layer < reader.model().blocks.size(); ++layer) {
@@ -83,24 +93,50 @@ void load_bundle(Reader& reader, const std::filesystem::path& folder) {
     }
 }
 
+} // namespace
+
+void load_bundle(Reader& reader, const std::filesystem::path& folder) {
+    const Bundle bundle = read_bundle(folder);
+    if (reader.has_slots()) {
+        load_slots(reader, bundle);
+    } else {
+        load_pooler(reader, bundle);
+    }
+    if (!bundle.lora) {
+        return;
+    }
+    load_adapters(reader, *bundle.lora);
+}
+
 void write_bundle(Reader& reader, const Settings& settings, const GgufFile& model,
                   const std::filesystem::path& folder, const ExportOptions& options) {
     std::filesystem::create_directories(folder);
     const BaseIdentity base = base_identity(model);
+    const bool slots = reader.has_slots();
     Bundle bundle{.folder = folder,
-                  .pooler = folder / "pooler.gguf",
+                  .pooler = slots ? std::filesystem::path() : folder / "pooler.gguf",
+                  .slots = slots ? folder / "slots.gguf" : std::filesystem::path(),
                   .lora = {},
                   .model = {},
                   .base = base,
                   .trained = {.rw = settings.window_max,
                               .chunk = settings.chunk,
-                              .max_distant = settings.max_distant,
+                              .max_distant = slots ? 0 : settings.max_distant,
+                              .max_slots = slots ? settings.max_slots : 0,
                               .max_position = options.max_position,
                               .layout = settings.layout},
                   .recovered = options.recovered};
-    write_pooler(bundle.pooler,
-                 {.weights = reader.pooler().weights(), .base = base, .trained = bundle.trained},
-                 options.pooler);
+    if (slots) {
+        write_slots(bundle.slots, {.width = static_cast<uint32_t>(reader.slots().size(1)),
+                                   .count = reader.vectors(),
+                                   .vectors = to_vector(reader.slots()),
+                                   .base = base,
+                                   .trained = bundle.trained});
+    } else {
+        write_pooler(bundle.pooler,
+                     {.weights = reader.pooler().weights(), .base = base, .trained = bundle.trained},
+                     options.pooler);
+    }
     if (const auto& first = reader.model().blocks.front().attn_q.adapter) {
         const auto adapters = adapter_parameters(reader.model());
         const ModelShape& shape = reader.model().shape;
@@ -112,6 +148,11 @@ void write_bundle(Reader& reader, const Settings& settings, const GgufFile& mode
         }
         bundle.lora = folder / "lora.gguf";
         writer.write(*bundle.lora);
+    }
+    // What an earlier export left and this one does not have would be taken for a part of it.
+    std::filesystem::remove(folder / (slots ? "pooler.gguf" : "slots.gguf"));
+    if (!bundle.lora) {
+        std::filesystem::remove(folder / "lora.gguf");
     }
     spool::write_bundle(bundle);
 }

@@ -59,19 +59,33 @@ void ForwardPass::add_stretch(const TraceText& trace, size_t first, size_t end, 
 
 void ForwardPass::add_carry(const TraceText& trace, const MemorySettings& settings,
                             const std::vector<PlannedCompaction>& compactions, bool vectors) {
+    add_streamed(trace, {.vectors = vectors ? n_sp_ : 0U, .chunk = settings.chunk, .blocks = {}},
+                 compactions);
+}
+
+void ForwardPass::add_slots(const TraceText& trace, const MemorySettings& settings,
+                            const std::vector<PlannedCompaction>& compactions) {
+    add_streamed(trace,
+                 {.vectors = n_sp_,
+                  .chunk = settings.chunk,
+                  .live = std::max<size_t>(1, settings.max_slots / n_sp_),
+                  .slots = true,
+                  .blocks = {}},
+                 compactions);
+}
+
+void ForwardPass::add_streamed(const TraceText& trace, StreamedTrace streamed,
+                               const std::vector<PlannedCompaction>& compactions) {
     const size_t length = trace.raw().size();
-    const size_t head_end = compactions.empty() ? length : compactions.front().raw_length;
-    CarryTrace carried{.head = causal_.size(),
-                       .pinned = trace.pinned,
-                       .vectors = vectors ? n_sp_ : 0U,
-                       .chunk = settings.chunk,
-                       .blocks = {}};
     const auto pinned = static_cast<int64_t>(trace.pinned);
+    streamed.head = causal_.size();
+    streamed.pinned = trace.pinned;
 
     const size_t number = traces_;
-    add_stretch(trace, 0, head_end, 0);
+    add_stretch(trace, 0, compactions.empty() ? length : compactions.front().raw_length, 0);
     traces_ = number;
     Row* before = &causal_.back().back();
+    int64_t shift = 0; // positions that slots took so far
     for (size_t k = 0; k < compactions.size(); ++k) {
         const PlannedCompaction& compaction = compactions[k];
         const size_t end = k + 1 < compactions.size() ? compactions[k + 1].raw_length : length;
@@ -79,16 +93,19 @@ void ForwardPass::add_carry(const TraceText& trace, const MemorySettings& settin
         before->target = trace.raw()[compaction.raw_length];
         before->token = compaction.raw_length;
         Block block{.rows = {}, .compaction = compaction};
-        if (vectors) {
+        const auto next = pinned + static_cast<int64_t>(compaction.raw_length);
+        if (streamed.slots) {
+            append_vectors(block.rows, compaction, next + shift);
+            shift += n_sp_;
+        } else if (streamed.vectors > 0) {
             append_vectors(block.rows, compaction,
                            pinned + static_cast<int64_t>(compaction.window_start) - n_sp_);
         }
-        append_raw(block.rows, trace, compaction.raw_length, end,
-                   pinned + static_cast<int64_t>(compaction.raw_length), 0);
-        carried.blocks.push_back(std::move(block));
-        before = &carried.blocks.back().rows.back();
+        append_raw(block.rows, trace, compaction.raw_length, end, next + shift, 0);
+        streamed.blocks.push_back(std::move(block));
+        before = &streamed.blocks.back().rows.back();
     }
-    carried_.push_back(std::move(carried));
+    streamed_.push_back(std::move(streamed));
     ++traces_;
 }
 
@@ -159,23 +176,37 @@ void ForwardPass::place_causal_groups() {
     }
 }
 
+size_t ForwardPass::StreamedTrace::oldest_seen(size_t k) const {
+    if (slots) {
+        return k > 0 ? blocks[k - 1].compaction.window_start : 0;
+    }
+    const size_t window_start = blocks[k].compaction.window_start;
+    return window_start > chunk ? window_start - chunk : 0;
+}
+
+/// Key columns of a block: pinned rows, vectors, raw rows.
+size_t ForwardPass::keys_of(const StreamedTrace& trace, size_t k) const {
+    const Block& block = trace.blocks[k];
+    return trace.pinned + trace.vectors * std::min(k + 1, trace.live + 1) +
+           (block.compaction.raw_length - trace.oldest_seen(k)) + block.rows.size() - trace.vectors;
+}
+
 void ForwardPass::place_blocks() {
     size_t queries = 0;
     size_t keys = 0;
     size_t groups = 0;
-    for (const CarryTrace& trace : carried_) {
+    for (const StreamedTrace& trace : streamed_) {
         groups += trace.blocks.size();
-        for (const Block& block : trace.blocks) {
-            const size_t window = block.compaction.raw_length - block.compaction.window_start;
-            queries = std::max(queries, trace.vectors + trace.chunk);
-            keys = std::max(keys, trace.pinned + 2 * trace.vectors + window + 2 * trace.chunk);
+        for (size_t k = 0; k < trace.blocks.size(); ++k) {
+            queries = std::max(queries, trace.blocks[k].rows.size());
+            keys = std::max(keys, keys_of(trace, k));
         }
     }
     if (groups == 0) {
         return;
     }
     const auto first = static_cast<int64_t>(ids_.size());
-    for (const CarryTrace& trace : carried_) {
+    for (const StreamedTrace& trace : streamed_) {
         for (const Block& block : trace.blocks) {
             place(block.rows, queries);
         }
@@ -184,54 +215,60 @@ void ForwardPass::place_blocks() {
     std::vector<int64_t> key_rows(groups * keys, first);
     Tensor mask = at::zeros(
         {static_cast<int64_t>(groups), static_cast<int64_t>(queries), static_cast<int64_t>(keys)}, at::kBool);
-    auto seen = mask.accessor<bool, 3>();
+    auto* seen = mask.mutable_data_ptr<bool>();
     size_t group = 0;
-    for (const CarryTrace& trace : carried_) {
+    for (const StreamedTrace& trace : streamed_) {
         const int64_t head = causal_first_[trace.head];
         const int64_t blocks_first = first + static_cast<int64_t>(group * queries);
+        const auto block_row = [&](size_t block, size_t row) {
+            return blocks_first + static_cast<int64_t>(block * queries + row);
+        };
         for (size_t k = 0; k < trace.blocks.size(); ++k, ++group) {
             const PlannedCompaction& compaction = trace.blocks[k].compaction;
             const size_t boundary = trace.blocks[0].compaction.raw_length;
-            const size_t tokens = trace.blocks[k].rows.size() - trace.vectors;
+            const size_t rows = trace.blocks[k].rows.size();
+            const size_t tokens = rows - trace.vectors;
             const size_t w0 = compaction.window_start;
-            const auto block_row = [&](size_t block, size_t row) {
-                return blocks_first + static_cast<int64_t>(block * queries + row);
-            };
             const auto raw_row = [&](size_t t) {
                 return t < boundary ? head + static_cast<int64_t>(trace.pinned + t)
                                     : block_row((t - boundary) / trace.chunk,
                                                 trace.vectors + (t - boundary) % trace.chunk);
             };
+            const auto is_vector = [&](size_t q) { return q < trace.vectors; };
             size_t key = 0;
             // One key column: its row, and which of the block's queries see it.
             const auto add_key = [&](int64_t row, auto&& visible_to) {
                 key_rows[group * keys + key] = row;
-                for (size_t q = 0; q < trace.vectors + tokens; ++q) {
-                    seen[static_cast<int64_t>(group)][static_cast<int64_t>(q)][static_cast<int64_t>(key)] =
-                        visible_to(q);
+                for (size_t q = 0; q < rows; ++q) {
+                    seen[(group * queries + q) * keys + key] = visible_to(q);
                 }
                 ++key;
             };
-            const auto is_vector = [&](size_t q) { return q < trace.vectors; };
             for (size_t i = 0; i < trace.pinned; ++i) {
                 add_key(head + static_cast<int64_t>(i), [](size_t) { return true; });
             }
-            for (size_t i = 0; i < trace.vectors; ++i) {
-                if (k > 0) {
-                    add_key(block_row(k - 1, i), is_vector);
+            // Earlier vectors: a compaction's vectors see one group more than the raw tokens after it.
+            for (size_t j = k - std::min(k, trace.live); j < k; ++j) {
+                const bool outlives = j + trace.live > k;
+                for (size_t i = 0; i < trace.vectors; ++i) {
+                    add_key(block_row(j, i), [&](size_t q) { return outlives || is_vector(q); });
                 }
+            }
+            for (size_t i = 0; i < trace.vectors; ++i) {
                 add_key(block_row(k, i), [&](size_t q) { return q >= i; });
             }
-            const size_t oldest = w0 > trace.chunk ? w0 - trace.chunk : 0;
-            for (size_t t = oldest; t < compaction.raw_length + tokens; ++t) {
+            // Under carry the vectors do not see the tokens at whose positions they stand.
+            const size_t vectors_see_to =
+                trace.slots ? compaction.raw_length : w0 - std::min(w0, trace.vectors);
+            for (size_t t = trace.oldest_seen(k); t < compaction.raw_length + tokens; ++t) {
                 add_key(raw_row(t), [&](size_t q) {
-                    return is_vector(q) ? t + trace.vectors < w0
+                    return is_vector(q) ? t < vectors_see_to
                                         : t >= w0 && t <= compaction.raw_length + (q - trace.vectors);
                 });
             }
             // Padding has to see something.
-            for (size_t q = trace.vectors + tokens; q < queries; ++q) {
-                seen[static_cast<int64_t>(group)][static_cast<int64_t>(q)][0] = true;
+            for (size_t q = rows; q < queries; ++q) {
+                seen[(group * queries + q) * keys] = true;
             }
         }
     }
@@ -247,7 +284,7 @@ void ForwardPass::finish() {
     place_causal_groups();
     place_blocks();
     causal_.clear();
-    carried_.clear();
+    streamed_.clear();
 }
 
 } // namespace spool::train

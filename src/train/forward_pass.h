@@ -37,7 +37,8 @@ struct Prediction {
 
 class ForwardPass {
   public:
-    explicit ForwardPass(uint32_t n_sp) : n_sp_(n_sp) {}
+    /// `vectors`: how many each compaction writes, n_sp of a soft prompt or m slots.
+    explicit ForwardPass(uint32_t vectors) : n_sp_(vectors) {}
 
     // Each add_ is one trace, numbered in order.
 
@@ -49,6 +50,11 @@ class ForwardPass {
     /// streamed.
     void add_carry(const TraceText& trace, const MemorySettings& settings,
                    const std::vector<PlannedCompaction>& compactions, bool vectors = true);
+    /// The whole trace as `slots` reads it: the vectors of compaction k follow the text read before it, see
+    /// the pinned rows, earlier slots and all that was in the window since compaction k-1, and are seen by
+    /// all later rows until settings.max_slots newer ones are there. Predicts every raw token.
+    void add_slots(const TraceText& trace, const MemorySettings& settings,
+                   const std::vector<PlannedCompaction>& compactions);
     /// The whole trace as `rebuild` reads it: one stretch up to the first compaction, then for each chunk
     /// [pinned | vectors | window | chunk] at consecutive positions. Predicts every raw token once.
     void add_rebuild(const TraceText& trace, const std::vector<PlannedCompaction>& compactions);
@@ -76,18 +82,24 @@ class ForwardPass {
         size_t token = 0; ///< the raw token it predicts
     };
     using Group = std::vector<Row>;
-    /// The rows read after a compaction under carry.
+    /// The rows read after a compaction under carry or slots.
     struct Block {
         Group rows; ///< vectors, then tokens
         PlannedCompaction compaction;
     };
-    struct CarryTrace {
-        size_t head =
-            0; ///< index of the causal group that holds pinned tokens and all before the first compaction
+    /// A trace read block by block, each block seeing rows of earlier ones.
+    struct StreamedTrace {
+        /// Index of the causal group that holds pinned tokens and all before the first compaction.
+        size_t head = 0;
         size_t pinned = 0;
         size_t vectors = 0;
         size_t chunk = 0;
+        size_t live = 1; ///< compactions whose vectors a raw token sees, its own block's the last
+        bool slots = false;
         std::vector<Block> blocks;
+
+        /// The first raw token that the vectors of block k see.
+        size_t oldest_seen(size_t k) const;
     };
 
     Group pinned_rows(const TraceText& trace) const;
@@ -96,13 +108,16 @@ class ForwardPass {
     void append_vectors(Group& group, const PlannedCompaction& compaction, int64_t position);
     void place(const Group& group, size_t length);
     void place_causal_groups();
+    void add_streamed(const TraceText& trace, StreamedTrace streamed,
+                      const std::vector<PlannedCompaction>& compactions);
+    size_t keys_of(const StreamedTrace& trace, size_t block) const;
     void place_blocks();
 
     uint32_t n_sp_;
     size_t traces_ = 0;
     std::vector<Group> causal_;
     std::vector<int64_t> causal_first_; ///< row of each causal group
-    std::vector<CarryTrace> carried_;
+    std::vector<StreamedTrace> streamed_;
 
     std::vector<int64_t> ids_;
     std::vector<int64_t> positions_;

@@ -129,6 +129,23 @@ void add_adapters(LanguageModel& model, int64_t rank, double alpha, uint64_t see
     }
 }
 
+AdaptersAside::AdaptersAside(LanguageModel& model) : model_(model) {
+    for (size_t layer = 0; layer < model_.blocks.size(); ++layer) {
+        for (auto& [name, matrix] : model_.matrices(layer)) {
+            kept_.push_back(std::exchange(matrix->adapter, std::nullopt));
+        }
+    }
+}
+
+AdaptersAside::~AdaptersAside() {
+    auto kept = kept_.begin();
+    for (size_t layer = 0; layer < model_.blocks.size(); ++layer) {
+        for (auto& [name, matrix] : model_.matrices(layer)) {
+            matrix->adapter = std::move(*kept++);
+        }
+    }
+}
+
 std::vector<std::pair<std::string, Tensor>> adapter_parameters(LanguageModel& model) {
     std::vector<std::pair<std::string, Tensor>> parameters;
     for (size_t layer = 0; layer < model.blocks.size(); ++layer) {
@@ -164,6 +181,20 @@ std::vector<std::pair<std::string, Tensor>> model_parameters(LanguageModel& mode
         }
     }
     return parameters;
+}
+
+void multiply_in_bf16(LanguageModel& model, bool blocks_frozen, bool head_frozen) {
+    for (size_t layer = 0; layer < model.blocks.size(); ++layer) {
+        for (auto& [name, matrix] : model.matrices(layer)) {
+            matrix->products = at::kBFloat16;
+            if (blocks_frozen && matrix->weight.defined()) {
+                matrix->weight = matrix->weight.to(at::kBFloat16);
+            }
+        }
+    }
+    if (head_frozen) {
+        model.output_bf16 = model.output.to(at::kBFloat16);
+    }
 }
 
 void pack_matrices(LanguageModel& model, bool nested_scales) {

@@ -20,13 +20,14 @@ struct Linear {
     c10::intrusive_ptr<PackedWeight> packed; ///< the weight in NF4, expanded whenever it is used
     Tensor bias;                             ///< [out] or undefined
     std::optional<LowRank> adapter;
+    at::ScalarType products = at::kFloat; ///< what products are made in
 
     int64_t out_features() const { return packed ? packed->rows : weight.size(0); }
     int64_t in_features() const { return packed ? packed->columns : weight.size(1); }
 };
 
-/// x [..., in] -> [..., out]. One node of the graph: an adapter costs its own small products and no further
-/// pass over the activations, forward or backward.
+/// x [..., in] -> [..., out], float32 whatever the products are made in. One node of the graph: an adapter
+/// costs its own small products and no further pass over the activations, forward or backward.
 Tensor linear(const Tensor& x, const Linear& layer);
 
 } // namespace spool::train

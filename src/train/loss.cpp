@@ -7,6 +7,15 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
+/// out = a b in b's type; out and a are float32.
+void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
+    if (b.scalar_type() == at::kFloat) {
+        at::mm_out(out, a, b);
+    } else {
+        out.copy_(at::mm(a.to(b.scalar_type()), b));
+    }
+}
+
 /// d nll / d logits = softmax - onehot;  d KL(t || s) / d logits = softmax_s - softmax_t.
 class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
   public:
@@ -31,13 +40,15 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
             const Tensor target = targets.narrow(0, first, count).unsqueeze(1);
             const Tensor weight = weights.narrow(0, first, count);
             Tensor log_p = buffer.narrow(0, 0, count);
-            at::mm_out(log_p, h, head.t());
+            multiply(log_p, h, head.t());
             log_p.sub_(log_p.logsumexp(-1, true));
             Tensor row_loss = log_p.gather(1, target).squeeze(1).neg_();
             nll.narrow(0, first, count).copy_(row_loss);
             Tensor teacher_p;
             if (teacher.defined()) {
-                const Tensor log_t = at::log_softmax(at::mm(teacher.narrow(0, first, count), head.t()), -1);
+                Tensor log_t = at::empty_like(log_p);
+                multiply(log_t, teacher.narrow(0, first, count), head.t());
+                log_t = at::log_softmax(log_t, -1);
                 teacher_p = log_t.exp();
                 row_loss = row_loss + (teacher_p * (log_t - log_p)).sum(-1) * kl_weight;
             }
@@ -53,7 +64,7 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
             gradient.mul_(weight.unsqueeze(1));
             if (trains_hidden) {
                 Tensor part = dhidden.narrow(0, first, count);
-                at::mm_out(part, gradient, head);
+                multiply(part, gradient, head);
             }
             if (trains_head) {
                 dhead.addmm_(gradient.t(), h);

@@ -1,8 +1,11 @@
 #include "train/reader.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 
 #include "core/error.h"
+#include "core/random.h"
 #include "train/checkpoint.h"
 #include "train/export.h"
 
@@ -39,8 +42,26 @@ Tensor Reader::past_of(const PoolTask& task, std::span<const TraceText> traces) 
     return model_.embed(index_tensor(ids, device())).detach();
 }
 
-Tensor Reader::soft_prompts(const ForwardPass& pass, std::span<const TraceText> traces) const {
+uint32_t Reader::vectors() const {
+    return has_slots() ? static_cast<uint32_t>(slots_.size(0)) : pooler_->shape().n_sp;
+}
+
+std::vector<std::pair<std::string, Tensor>> Reader::memory_parameters() const {
+    if (has_slots()) {
+        return {{"slots/vectors", slots_}};
+    }
+    std::vector<std::pair<std::string, Tensor>> parameters;
+    for (const auto& [name, tensor] : pooler_->parameters()) {
+        parameters.emplace_back("pooler/" + name, tensor);
+    }
+    return parameters;
+}
+
+Tensor Reader::memory_vectors(const ForwardPass& pass, std::span<const TraceText> traces) const {
     const auto& tasks = pass.pools();
+    if (has_slots()) {
+        return slots_.repeat({std::ssize(tasks), 1});
+    }
     std::vector<int64_t> lengths;
     lengths.reserve(tasks.size());
     for (const PoolTask& task : tasks) {
@@ -63,7 +84,7 @@ Tensor Reader::soft_prompts(const ForwardPass& pass, std::span<const TraceText> 
         }
         past = at::stack(rows);
     }
-    return pooler_.forward(past, index_tensor(lengths, device())).soft_prompt.flatten(0, 1);
+    return pooler_->forward(past, index_tensor(lengths, device())).soft_prompt.flatten(0, 1);
 }
 
 Tensor Reader::hidden(const ForwardPass& pass, std::span<const TraceText> traces,
@@ -71,7 +92,7 @@ Tensor Reader::hidden(const ForwardPass& pass, std::span<const TraceText> traces
     Tensor x = model_.embed(index_tensor(pass.ids(), device()));
     if (!pass.pools().empty()) {
         const Tensor rows = index_tensor(pass.vector_rows(), device());
-        x = x.index_copy(0, rows, vectors.defined() ? vectors : soft_prompts(pass, traces));
+        x = x.index_copy(0, rows, vectors.defined() ? vectors : memory_vectors(pass, traces));
     }
     return model_.forward(x, index_tensor(pass.positions(), device()), to_device(pass.plan(), device()));
 }
@@ -80,7 +101,7 @@ TokenLosses Reader::losses(const ForwardPass& pass, const Tensor& hidden, const 
                            const Tensor& teacher, double kl) const {
     const Tensor rows = prediction_field(pass, &Prediction::row, device());
     const Tensor targets = prediction_field(pass, &Prediction::target, device());
-    return cross_entropy(hidden.index_select(0, rows), model_.output, targets, weights.to(device()), teacher,
+    return cross_entropy(hidden.index_select(0, rows), model_.head(), targets, weights.to(device()), teacher,
                          kl);
 }
 
@@ -111,24 +132,71 @@ MassFunction Reader::mass_of(const TraceText& trace) const {
         const PoolTask task{.trace = 0, .kept = {kept.begin(), kept.end()}};
         const Tensor past = past_of(task, std::span(&trace, 1)).unsqueeze(0);
         const Tensor mass =
-            pooler_.forward(past, index_tensor({past.size(1)}, device())).mass[0].to(at::kCPU).contiguous();
+            pooler_->forward(past, index_tensor({past.size(1)}, device())).mass[0].to(at::kCPU).contiguous();
         const auto* values = mass.const_data_ptr<float>();
         return std::vector<float>(values, values + mass.numel());
     };
 }
 
-Reader make_reader(const Settings& settings, const GgufFile& file, at::Device device) {
+namespace {
+
+/// Random directions, as long as an embedding is on average.
+Tensor fresh_slots(const Settings& settings, const Tensor& token_embd, double norm) {
+    Random random(settings.seed + 2);
+    Tensor vectors = at::empty({settings.slots, token_embd.size(1)}, at::kFloat);
+    for (float& value : std::span(vectors.mutable_data_ptr<float>(), static_cast<size_t>(vectors.numel()))) {
+        value = static_cast<float>(random.normal());
+    }
+    return (vectors * (norm / vectors.norm(2, -1, true))).to(token_embd.device()).requires_grad_();
+}
+
+} // namespace
+
+at::Device device_of(const Settings& settings) {
+    const int count =
+        at::hasCUDA()
+            ? static_cast<int>(at::globalContext().getAcceleratorHooksInterface(at::kCUDA).deviceCount())
+            : 0;
+    if (settings.device == "cpu" || (settings.device == "auto" && count == 0)) {
+        return at::kCPU;
+    }
+    int index = 0;
+    if (settings.device == "auto" || settings.device == "cuda") {
+        const char* local = std::getenv("LOCAL_RANK");
+        index = local == nullptr ? 0 : std::atoi(local);
+    } else {
+        const std::string_view text = settings.device;
+        const auto [end, error] = text.starts_with("cuda:")
+                                      ? std::from_chars(text.data() + 5, text.data() + text.size(), index)
+                                      : std::from_chars_result{text.data(), std::errc::invalid_argument};
+        if (error != std::errc() || end != text.data() + text.size()) {
+            fail(ErrorCode::invalid_argument, "--device '{}': expected cpu, cuda, cuda:N or auto",
+                 settings.device);
+        }
+    }
+    if (index < 0 || index >= count) {
+        fail(ErrorCode::invalid_argument, "--device {}: LibTorch sees {} CUDA devices here", settings.device,
+             count);
+    }
+    return {at::kCUDA, static_cast<at::DeviceIndex>(index)};
+}
+
+Reader make_reader(const Settings& settings, const GgufFile& file) {
+    const at::Device device = device_of(settings);
     LanguageModel model = load_language_model(file, device);
     model.checkpoint_blocks = settings.recompute;
     const bool adapts = settings.stage == Stage::lora || settings.stage == Stage::qlora;
+    // Memory's vectors begin as long as the rows they stand beside.
+    const auto norm = model.token_embd.norm(2, -1).mean().item<double>();
     const PoolerShape shape{.hidden = static_cast<uint32_t>(model.shape.width),
                             .n_sp = settings.n_sp,
                             .heads = settings.pooler_heads,
                             .layers = settings.pooler_layers,
                             .ffn = settings.pooler_ffn};
-    // Soft-prompt vectors begin as long as the rows they stand beside.
-    const auto norm = model.token_embd.norm(2, -1).mean().item<double>();
-    Reader reader(std::move(model), PoolerNet(shape, norm, settings.seed, device));
+    const bool slots = settings.memory == MemoryKind::slots;
+    Tensor vectors = slots ? fresh_slots(settings, model.token_embd, norm) : Tensor();
+    Reader reader = slots ? Reader(std::move(model), std::move(vectors))
+                          : Reader(std::move(model), PoolerNet(shape, norm, settings.seed, device));
     if (adapts) {
         add_adapters(reader.model(), settings.rank, settings.alpha, settings.seed + 1);
     }
@@ -142,14 +210,15 @@ Reader make_reader(const Settings& settings, const GgufFile& file, at::Device de
     if (settings.stage == Stage::qlora) {
         pack_matrices(reader.model(), settings.nested_nf4);
     }
+    if (settings.bf16) {
+        const bool trains_model = settings.stage == Stage::full || settings.stage == Stage::scratch;
+        multiply_in_bf16(reader.model(), !trains_model, settings.stage != Stage::scratch);
+    }
     return reader;
 }
 
 std::vector<ParameterGroup> trained_parameters(Reader& reader, const Settings& settings) {
-    ParameterGroup pooler{.parameters = {}, .lr = settings.pooler_lr};
-    for (const auto& [name, tensor] : reader.pooler().parameters()) {
-        pooler.parameters.emplace_back("pooler/" + name, tensor);
-    }
+    const ParameterGroup memory{.parameters = reader.memory_parameters(), .lr = settings.pooler_lr};
     ParameterGroup rest{.parameters = {}, .lr = settings.lr};
     LanguageModel& model = reader.model();
     if (settings.stage == Stage::lora || settings.stage == Stage::qlora) {
@@ -161,7 +230,7 @@ std::vector<ParameterGroup> trained_parameters(Reader& reader, const Settings& s
             rest.parameters.emplace_back("model/" + name, tensor.requires_grad_());
         }
     }
-    return {pooler, rest};
+    return {memory, rest};
 }
 
 } // namespace spool::train

@@ -18,17 +18,26 @@ namespace spool::train {
 class Reader {
   public:
     Reader(LanguageModel model, PoolerNet pooler) : model_(std::move(model)), pooler_(std::move(pooler)) {}
+    /// `slots` [m, H]: the vectors that are fed after each chunk, a leaf.
+    Reader(LanguageModel model, Tensor slots) : model_(std::move(model)), slots_(std::move(slots)) {}
 
     LanguageModel& model() { return model_; }
-    const PoolerNet& pooler() const { return pooler_; }
+    /// Memory is written by the model itself, from slots(), else by pooler().
+    bool has_slots() const { return slots_.defined(); }
+    const PoolerNet& pooler() const { return *pooler_; }
+    const Tensor& slots() const { return slots_; }
+    /// Vectors that one compaction writes: n_sp or m.
+    uint32_t vectors() const;
+    /// What writes memory, as trained: "pooler/..." or "slots/vectors".
+    std::vector<std::pair<std::string, Tensor>> memory_parameters() const;
     at::Device device() const { return model_.token_embd.device(); }
 
-    /// The hidden states [S, H] of every row of a finished pass over `traces`. `vectors` [pools * n_sp, H]
-    /// stand in for the pooler's, if defined.
+    /// The hidden states [S, H] of every row of a finished pass over `traces`. `vectors` [pools * vectors(),
+    /// H] stand in for memory_vectors(), if defined.
     Tensor hidden(const ForwardPass& pass, std::span<const TraceText> traces,
                   const Tensor& vectors = {}) const;
-    /// The vectors of all pools of a pass, [pools * n_sp, H].
-    Tensor soft_prompts(const ForwardPass& pass, std::span<const TraceText> traces) const;
+    /// The vectors that enter at all compactions of a pass, [pools * vectors(), H].
+    Tensor memory_vectors(const ForwardPass& pass, std::span<const TraceText> traces) const;
     /// The loss and each prediction's cross-entropy, in the pass's order. `weights`: one per prediction.
     TokenLosses losses(const ForwardPass& pass, const Tensor& hidden, const Tensor& weights,
                        const Tensor& teacher = {}, double kl = 0) const;
@@ -43,13 +52,18 @@ class Reader {
     Tensor past_of(const PoolTask& task, std::span<const TraceText> traces) const;
 
     LanguageModel model_;
-    PoolerNet pooler_;
+    std::optional<PoolerNet> pooler_;
+    Tensor slots_;
 };
 
 /// Fresh weights, or those of settings.from (a bundle's folder or a checkpoint), ready for settings.stage.
-Reader make_reader(const Settings& settings, const GgufFile& file, at::Device device);
+Reader make_reader(const Settings& settings, const GgufFile& file);
 
-/// What settings.stage trains, by name: "pooler/...", "lora/...", "model/...".
+/// settings.device; of several CUDA devices "auto" and "cuda" mean the one that torchrun's LOCAL_RANK names.
+/// Throws Error{invalid_argument} for a device that is not there.
+at::Device device_of(const Settings& settings);
+
+/// What settings.stage trains, by name: memory_parameters(), "lora/...", "model/...".
 std::vector<ParameterGroup> trained_parameters(Reader& reader, const Settings& settings);
 
 } // namespace spool::train

@@ -42,13 +42,29 @@ Stage stage_from_string(std::string_view text) {
     fail(ErrorCode::invalid_argument, "stage '{}': expected frozen, lora, qlora, full or scratch", text);
 }
 
+std::string_view to_string(MemoryKind kind) { return kind == MemoryKind::slots ? "slots" : "embedding"; }
+
+MemoryKind memory_from_string(std::string_view text) {
+    for (const auto kind : {MemoryKind::embedding, MemoryKind::slots}) {
+        if (to_string(kind) == text) {
+            return kind;
+        }
+    }
+    fail(ErrorCode::invalid_argument, "memory '{}': expected embedding or slots", text);
+}
+
 void check(const Settings& s) {
     require(!s.model.empty(), "--model: name the GGUF model to train for");
     require(!s.data.empty(), "--data: name at least one folder made by spool prepare");
     require(!s.out.empty(), "--out: name the folder for checkpoints and curves");
     require(s.window_min >= 1 && s.window_min <= s.window_max, "--window-min must be from 1 to --window-max");
     require(s.chunk >= 1, "--chunk must be at least 1");
-    require(s.layout == Layout::rebuild || s.chunk > s.n_sp,
+    require(s.max_distant_min >= 1, "--max-distant-min must be at least 1");
+    require(s.help_weight >= 0, "--help-weight must not be negative");
+    const bool slots = s.memory == MemoryKind::slots;
+    require(s.slots >= 1 && s.slots <= s.max_slots, "--slots must be from 1 to --max-slots");
+    require(!slots || s.recite_steps == 0, "--recite-steps needs --memory embedding");
+    require(slots || s.layout == Layout::rebuild || s.chunk > s.n_sp,
             "--chunk must be larger than --n-sp under carry");
     require(s.full_share >= 0 && s.window_share >= 0 && s.full_share + s.window_share <= 1,
             "--full-share and --window-share are shares: together at most 1");
@@ -69,7 +85,8 @@ Json to_json(const Settings& settings) {
             for (const auto& path : value) {
                 json[name].push_back(path.string());
             }
-        } else if constexpr (std::is_same_v<Value, Stage> || std::is_same_v<Value, Layout>) {
+        } else if constexpr (std::is_same_v<Value, Stage> || std::is_same_v<Value, Layout> ||
+                             std::is_same_v<Value, MemoryKind>) {
             json[name] = to_string(value);
         } else {
             json[name] = value;

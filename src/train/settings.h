@@ -20,6 +20,16 @@ enum class Stage {
     scratch ///< everything, embedding and head too: small models
 };
 
+/// Who writes memory.
+enum class MemoryKind {
+    embedding, ///< the pooler, from the embeddings of distant tokens
+    slots      ///< the model itself, into learned vectors fed after each chunk
+};
+
+std::string_view to_string(MemoryKind kind);
+/// Throws Error{invalid_argument} naming both.
+MemoryKind memory_from_string(std::string_view text);
+
 std::string_view to_string(Stage stage);
 /// Throws Error{invalid_argument} naming all stages.
 Stage stage_from_string(std::string_view text);
@@ -31,12 +41,16 @@ struct Settings {
     std::filesystem::path from;
 
     Stage stage = Stage::lora;
+    MemoryKind memory = MemoryKind::embedding;
     Layout layout = Layout::carry;
     uint32_t window_min = 128;
     uint32_t window_max = 128;
     uint32_t chunk = 64;
+    uint32_t max_distant_min = 4096;
     uint32_t max_distant = 4096;
 
+    uint32_t slots = 4;
+    uint32_t max_slots = 256;
     uint32_t n_sp = 32;
     uint32_t pooler_heads = 8;
     uint32_t pooler_layers = 3;
@@ -46,6 +60,7 @@ struct Settings {
 
     double kl = 0;
     double answer_weight = 1;
+    double help_weight = 0;
     double full_share = 0;
     double window_share = 0;
     uint64_t recite_steps = 0;
@@ -63,6 +78,8 @@ struct Settings {
     bool adam8 = false;
     bool nested_nf4 = false;
     bool recompute = false;
+    bool bf16 = false;
+    std::string device = "auto";
     uint64_t seed = 1;
     uint32_t threads = 0;
 
@@ -80,11 +97,16 @@ void visit_settings(AnySettings& s, Visitor&& visit) {
     visit("out", s.out, "folder for checkpoints, log.jsonl and curve.html; a run found there goes on");
     visit("from", s.from, "bundle or checkpoint to start from (default: fresh weights)");
     visit("stage", s.stage, "what learns: frozen, lora, qlora, full, scratch");
-    visit("layout", s.layout, "carry or rebuild");
+    visit("memory", s.memory, "who writes it: embedding (the pooler) or slots (the model itself)");
+    visit("layout", s.layout, "of a pooler's memory: carry or rebuild");
     visit("window-min", s.window_min, "each trace's window is drawn from window-min to window-max tokens");
     visit("window-max", s.window_max, "the bundle's window");
     visit("chunk", s.chunk, "tokens between two compactions");
+    visit("max-distant-min", s.max_distant_min,
+          "each trace's buffer is drawn from max-distant-min to max-distant tokens");
     visit("max-distant", s.max_distant, "tokens the distant buffer keeps");
+    visit("slots", s.slots, "slots written after each chunk");
+    visit("max-slots", s.max_slots, "slots kept, the newest");
     visit("n-sp", s.n_sp, "soft-prompt vectors");
     visit("pooler-heads", s.pooler_heads, "attention heads of the pooler");
     visit("pooler-layers", s.pooler_layers, "layers of the pooler");
@@ -94,6 +116,9 @@ void visit_settings(AnySettings& s, Visitor&& visit) {
     visit("kl", s.kl, "weight of KL(the model with its full context || with memory)");
     visit("answer-weight", s.answer_weight,
           "loss weight of the answers in synthetic traces; other tokens have 1");
+    visit("help-weight", s.help_weight,
+          "further loss weight of a token for each nat that its full context is worth to the model without "
+          "adapter (costs two passes more)");
     visit("full-share", s.full_share, "share of traces read in full");
     visit("window-share", s.window_share, "share of traces read with the window alone");
     visit("recite-steps", s.recite_steps,
@@ -111,6 +136,8 @@ void visit_settings(AnySettings& s, Visitor&& visit) {
     visit("adam8", s.adam8, "optimiser state in 8 bits");
     visit("nested-nf4", s.nested_nf4, "qlora: quantise the scales too");
     visit("recompute", s.recompute, "keep only the blocks' inputs and compute the rest twice");
+    visit("bf16", s.bf16, "make the model's matrix products in bfloat16; pooler and loss stay in float32");
+    visit("device", s.device, "cpu, cuda, cuda:N, or auto: CUDA where LibTorch has it");
     visit("seed", s.seed, "of weights, order and random choices");
     visit("threads", s.threads, "threads (0: as many as cores)");
     visit("eval-every", s.eval_every, "steps between evaluations");

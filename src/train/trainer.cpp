@@ -15,6 +15,7 @@
 #include "train/evaluate.h"
 #include "train/reader.h"
 #include "train/trace_stream.h"
+#include "train/workers.h"
 
 namespace spool::train {
 
@@ -28,7 +29,7 @@ struct Batch {
     std::vector<TraceText> texts;
     std::vector<Reading> readings;
     std::vector<MemorySettings> memory;
-    size_t raw_tokens = 0;
+    size_t raw_tokens = 0; ///< of the whole step, over all processes
 };
 
 /// What one step came to.
@@ -38,11 +39,15 @@ struct StepResult {
     double norm = 0;
 };
 
+uint32_t between(uint32_t lowest, uint32_t highest, Random& random) {
+    return lowest + static_cast<uint32_t>(random.below(highest - lowest + 1));
+}
+
 class Trainer {
   public:
-    Trainer(const Settings& settings, const std::atomic<bool>& stop)
-        : settings_(settings), stop_(stop), file_(settings.model),
-          reader_(make_reader(settings, file_, at::kCPU)),
+    Trainer(const Settings& settings, const Workers& workers, const std::atomic<bool>& stop)
+        : settings_(settings), workers_(workers), stop_(stop), file_(settings.model),
+          reader_(make_reader(settings, file_)),
           adam_(trained_parameters(reader_, settings),
                 {.weight_decay = settings.weight_decay, .eight_bit = settings.adam8}),
           stream_(settings.data, "train", vocab_sha256(file_), settings.seed),
@@ -50,18 +55,21 @@ class Trainer {
         if (const auto newest = latest_checkpoint(settings.out)) {
             resume(*newest);
         }
+        check_same_step();
     }
 
     Json run() {
-        Progress progress("training", settings_.steps);
-        progress.update(step_);
+        Progress progress("training", settings_.steps, step_);
         StepResult last;
         Json evaluation;
-        while (step_ < settings_.steps && !stop_ && !out_of_time()) {
+        while (step_ < settings_.steps && !any_wants_to_stop()) {
             const Stopwatch watch;
             last = train_step();
             seconds_ += watch.seconds();
             ++step_;
+            if (!workers_.leads()) {
+                continue;
+            }
             curve_.add({{"step", step_},
                         {"loss", last.loss},
                         {"tokens", last.tokens},
@@ -78,16 +86,34 @@ class Trainer {
             }
         }
         progress.finish();
-        save();
-        curve_.draw(to_json(settings_));
+        if (workers_.leads()) {
+            save();
+            curve_.draw(to_json(settings_));
+        }
         return {{"steps", step_},           {"loss", last.loss},
                 {"seconds", seconds_},      {"checkpoint", checkpoint_path(settings_.out, step_).string()},
-                {"evaluation", evaluation}, {"interrupted", stop_.load()}};
+                {"evaluation", evaluation}, {"interrupted", interrupted_}};
     }
 
   private:
-    uint32_t n_sp() const { return reader_.pooler().shape().n_sp; }
     bool out_of_time() const { return settings_.minutes > 0 && seconds_ > settings_.minutes * 60; }
+    bool any_wants_to_stop() {
+        const Tensor wishes = at::zeros({2}, at::kFloat);
+        wishes[0] = stop_ ? 1 : 0;
+        wishes[1] = out_of_time() ? 1 : 0;
+        workers_.sum({wishes});
+        interrupted_ = wishes[0].item<float>() > 0;
+        return wishes.sum().item<float>() > 0;
+    }
+    void check_same_step() const {
+        const Tensor sum = at::scalar_tensor(static_cast<float>(step_));
+        workers_.sum({sum});
+        if (sum.item<float>() != static_cast<float>(step_) * static_cast<float>(workers_.size())) {
+            fail(ErrorCode::invalid_argument,
+                 "{}: the processes found different checkpoints there; it must be a folder that all share",
+                 settings_.out.string());
+        }
+    }
     bool reciting() const { return step_ < settings_.recite_steps; }
 
     /// Linear warm-up, then a cosine down to final_lr.
@@ -102,7 +128,8 @@ class Trainer {
                (1 - settings_.final_lr) * 0.5 * (1 + std::cos(std::numbers::pi * std::min(1.0, share)));
     }
 
-    /// The traces of this step and every random choice about them depend on the seed and the step alone.
+    /// The traces of this step and every random choice about them depend on the seed and the step alone, not
+    /// on the number of processes; each takes its share.
     Batch next_batch() {
         Random random(settings_.seed * 0x9E3779B97F4A7C15ULL + step_);
         Batch batch;
@@ -111,14 +138,11 @@ class Trainer {
             const size_t length = std::min<size_t>(view.tokens.size(), settings_.max_tokens);
             const TraceText text{.tokens = view.tokens.first(length),
                                  .pinned = std::min<size_t>(static_cast<size_t>(view.prompt), length - 1)};
-            MemorySettings memory;
-            memory.strategy = StrategyKind::soft_prompt;
-            memory.refresh = settings_.layout;
-            memory.chunk = settings_.chunk;
-            memory.max_distant = settings_.max_distant;
-            memory.window =
-                settings_.window_min +
-                static_cast<uint32_t>(random.below(settings_.window_max - settings_.window_min + 1));
+            MemorySettings memory = evaluation_options(settings_).memory;
+            memory.window = between(settings_.window_min, settings_.window_max, random);
+            memory.max_distant = settings_.max_distant_min < settings_.max_distant
+                                     ? between(settings_.max_distant_min, settings_.max_distant, random)
+                                     : settings_.max_distant;
             const double draw = random.uniform();
             Reading reading = draw < settings_.full_share                            ? Reading::full
                               : draw < settings_.full_share + settings_.window_share ? Reading::window
@@ -129,11 +153,33 @@ class Trainer {
             batch.readings.push_back(reciting() ? Reading::recite : reading);
             batch.memory.push_back(memory);
         }
-        return batch;
+        return workers_.size() == 1 ? batch : share_of(batch);
+    }
+
+    /// Longest first, each to the process that has least.
+    Batch share_of(const Batch& batch) const {
+        std::vector<size_t> order(batch.texts.size());
+        std::iota(order.begin(), order.end(), 0U);
+        std::ranges::stable_sort(order, std::ranges::greater(),
+                                 [&](size_t i) { return batch.texts[i].tokens.size(); });
+        std::vector<size_t> loads(static_cast<size_t>(workers_.size()));
+        Batch share;
+        share.raw_tokens = batch.raw_tokens;
+        for (const size_t i : order) {
+            const auto least = std::ranges::min_element(loads);
+            *least += batch.texts[i].tokens.size();
+            if (least - loads.begin() == workers_.rank()) {
+                share.views.push_back(batch.views[i]);
+                share.texts.push_back(batch.texts[i]);
+                share.readings.push_back(batch.readings[i]);
+                share.memory.push_back(batch.memory[i]);
+            }
+        }
+        return share;
     }
 
     ForwardPass make_pass(const Batch& batch) const {
-        ForwardPass pass(n_sp());
+        ForwardPass pass(reader_.vectors());
         for (size_t i = 0; i < batch.texts.size(); ++i) {
             const TraceText& text = batch.texts[i];
             const MemorySettings& memory = batch.memory[i];
@@ -150,8 +196,11 @@ class Trainer {
                 pass.add_recital(text, 0, length);
                 break;
             case Reading::memory: {
-                const auto compactions = plan_compactions(length, memory, n_sp(), reader_.mass_of(text));
-                if (memory.refresh == Layout::carry) {
+                const auto compactions =
+                    plan_compactions(length, memory, reader_.vectors(), reader_.mass_of(text));
+                if (memory.strategy == StrategyKind::slots) {
+                    pass.add_slots(text, memory, compactions);
+                } else if (memory.refresh == Layout::carry) {
                     pass.add_carry(text, memory, compactions);
                 } else {
                     pass.add_rebuild(text, compactions);
@@ -166,7 +215,7 @@ class Trainer {
     /// The same model's hidden states with everything in view, at the rows that predict the same tokens.
     Tensor teacher_rows(const Batch& batch, const ForwardPass& student) {
         const at::NoGradGuard no_grad;
-        ForwardPass pass(n_sp());
+        ForwardPass pass(reader_.vectors());
         for (const TraceText& text : batch.texts) {
             pass.add_stretch(text, 0, text.raw().size(), 0);
         }
@@ -184,14 +233,58 @@ class Trainer {
             wanted.push_back(rows[prediction.trace][prediction.token]);
         }
         return reader_.hidden(pass, batch.texts)
-            .index_select(0, at::tensor(at::ArrayRef<int64_t>(wanted), at::kLong));
+            .index_select(0, at::tensor(at::ArrayRef<int64_t>(wanted), at::kLong).to(reader_.device()));
     }
 
-    /// Each prediction's share of the loss; they sum to one.
-    Tensor weights_of(const Batch& batch, const ForwardPass& pass) const {
+    /// Nats that everything in view is worth to the model as it came, against the window alone: by trace and
+    /// raw token, never below 0.
+    std::vector<std::vector<float>> help_of(const Batch& batch) {
+        const at::NoGradGuard no_grad;
+        const AdaptersAside base(reader_.model());
+        const auto losses_of = [&](Reading reading) {
+            Batch same = batch;
+            same.readings.assign(batch.texts.size(), reading);
+            const ForwardPass pass = make_pass(same);
+            const auto& predictions = pass.predictions();
+            const Tensor nll = reader_
+                                   .losses(pass, reader_.hidden(pass, batch.texts),
+                                           at::ones({std::ssize(predictions)}, at::kFloat))
+                                   .nll.to(at::kCPU);
+            std::vector<std::vector<float>> by_token(batch.texts.size());
+            for (size_t i = 0; i < batch.texts.size(); ++i) {
+                by_token[i].resize(batch.texts[i].raw().size());
+            }
+            for (size_t i = 0; i < predictions.size(); ++i) {
+                by_token[predictions[i].trace][predictions[i].token] =
+                    nll[static_cast<int64_t>(i)].item<float>();
+            }
+            return by_token;
+        };
+        auto help = losses_of(Reading::window);
+        const auto full = losses_of(Reading::full);
+        for (size_t i = 0; i < help.size(); ++i) {
+            for (size_t t = 0; t < help[i].size(); ++t) {
+                help[i][t] = std::max(0.0F, help[i][t] - full[i][t]);
+            }
+        }
+        return help;
+    }
+
+    /// Each prediction's share of the loss; over all processes they sum to one.
+    Tensor weights_of(const Batch& batch, const ForwardPass& pass) {
         std::vector<std::vector<float>> by_token(batch.texts.size());
         for (size_t i = 0; i < batch.texts.size(); ++i) {
             by_token[i].assign(batch.texts[i].raw().size(), 1.0F);
+        }
+        if (settings_.help_weight > 0 && !batch.texts.empty()) {
+            const auto help = help_of(batch);
+            for (size_t i = 0; i < help.size(); ++i) {
+                for (size_t t = 0; t < help[i].size(); ++t) {
+                    by_token[i][t] += static_cast<float>(settings_.help_weight) * help[i][t];
+                }
+            }
+        }
+        for (size_t i = 0; i < batch.texts.size(); ++i) {
             for (const Answer& answer : batch.views[i].answers) {
                 for (int32_t j = 0; j < answer.length; ++j) {
                     const size_t t = static_cast<size_t>(answer.offset + j) - batch.texts[i].pinned;
@@ -206,28 +299,66 @@ class Trainer {
         for (const Prediction& prediction : pass.predictions()) {
             weights.push_back(by_token[prediction.trace][prediction.token]);
         }
-        Tensor all = at::tensor(at::ArrayRef<float>(weights));
-        return all / all.sum();
+        const Tensor all = at::tensor(at::ArrayRef<float>(weights));
+        const Tensor total = all.sum();
+        workers_.sum({total});
+        return all / total;
     }
 
     StepResult train_step() {
         const Batch batch = next_batch();
         const ForwardPass pass = make_pass(batch);
         const Tensor weights = weights_of(batch, pass);
-        const Tensor teacher = settings_.kl > 0 && !reciting() ? teacher_rows(batch, pass) : Tensor();
-        const Tensor hidden = reader_.hidden(pass, batch.texts);
-        const TokenLosses losses = reader_.losses(pass, hidden, weights, teacher, settings_.kl);
-        StepResult result{.loss = losses.nll.mean().item<double>(), .tokens = batch.raw_tokens};
-        if (!std::isfinite(losses.loss.item<double>())) {
-            stop_at_nan(batch);
+        Tensor nll = at::zeros({2}, at::kFloat); // sum and count
+        if (!batch.texts.empty()) {
+            const Tensor teacher = settings_.kl > 0 && !reciting() ? teacher_rows(batch, pass) : Tensor();
+            const Tensor hidden = reader_.hidden(pass, batch.texts);
+            const TokenLosses losses = reader_.losses(pass, hidden, weights, teacher, settings_.kl);
+            losses.loss.backward();
+            nll[0] = losses.nll.sum();
+            nll[1] = losses.nll.numel();
         }
-        losses.loss.backward();
         if (reciting()) {
             forget_adapter_gradients();
         }
-        result.norm = adam_.clip(settings_.clip);
+        sum_gradients(nll);
+        const StepResult result{.loss = (nll[0] / nll[1]).item<double>(),
+                                .tokens = batch.raw_tokens,
+                                .norm = adam_.clip(settings_.clip)};
+        if (!std::isfinite(result.loss) || !std::isfinite(result.norm)) {
+            stop_at_nan(batch);
+        }
         adam_.step(rate());
         return result;
+    }
+
+    /// Over all processes, of every parameter that has a gradient in any of them; `also` with them.
+    void sum_gradients(const Tensor& also) {
+        if (workers_.size() == 1) {
+            return;
+        }
+        std::vector<Tensor> parameters;
+        for (const auto& group : trained_parameters(reader_, settings_)) {
+            for (const auto& [name, tensor] : group.parameters) {
+                parameters.push_back(tensor);
+            }
+        }
+        const Tensor present = at::zeros({std::ssize(parameters)}, at::kFloat);
+        std::vector<Tensor> sums = {also, present};
+        for (size_t i = 0; i < parameters.size(); ++i) {
+            Tensor& gradient = parameters[i].mutable_grad();
+            present[static_cast<int64_t>(i)] = gradient.defined() ? 1 : 0;
+            if (!gradient.defined()) {
+                gradient = at::zeros_like(parameters[i]);
+            }
+            sums.push_back(gradient);
+        }
+        workers_.sum(sums);
+        for (size_t i = 0; i < parameters.size(); ++i) {
+            if (present[static_cast<int64_t>(i)].item<float>() == 0) {
+                parameters[i].mutable_grad().reset();
+            }
+        }
     }
 
     void forget_adapter_gradients() {
@@ -303,6 +434,7 @@ class Trainer {
     }
 
     Settings settings_;
+    const Workers& workers_;
     const std::atomic<bool>& stop_;
     GgufFile file_;
     Reader reader_;
@@ -312,6 +444,7 @@ class Trainer {
     Curve curve_;
     uint64_t step_ = 0;
     double seconds_ = 0;
+    bool interrupted_ = false;
 };
 
 } // namespace
@@ -322,7 +455,8 @@ Json train(const Settings& settings, const std::atomic<bool>& stop) {
     if (settings.threads > 0) {
         at::set_num_threads(static_cast<int>(settings.threads));
     }
-    Trainer trainer(settings, stop);
+    const Workers workers = Workers::from_environment();
+    Trainer trainer(settings, workers, stop);
     return trainer.run();
 }
 

@@ -43,7 +43,7 @@ TEST(GoldenTest, EveryArmIsWithinAHundredthOfANat) {
     settings.model = *model;
     settings.from = (folder / "bundle");
     const GgufFile file(*model);
-    Reader reader = make_reader(settings, file, at::kCPU);
+    Reader reader = make_reader(settings, file);
     const auto records =
         read_records(*upstream / "golden.jsonl.gz", static_cast<int32_t>(reader.model().shape.vocab));
     for (size_t i = 0; i < records.size(); i += 5) { // both kinds, and a short test
@@ -57,6 +57,7 @@ TEST(GoldenTest, EveryArmIsWithinAHundredthOfANat) {
         const size_t from = distant + record.recent.size();
         const size_t end = trace.raw().size();
         MemorySettings memory;
+        memory.strategy = StrategyKind::soft_prompt;
         memory.refresh = Layout::carry;
         memory.window = memory.chunk = static_cast<uint32_t>(record.recent.size());
         PlannedCompaction last{.raw_length = from, .window_start = distant, .kept = {}};

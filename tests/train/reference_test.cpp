@@ -89,6 +89,34 @@ TEST_P(ReferenceTest, RecomputationGivesTheSameGradientsBitForBit) {
     }
 }
 
+/// Products in bfloat16 keep about three digits; sums, pooler and loss stay in float32.
+TEST_P(ReferenceTest, ProductsInBf16) {
+    const auto run = [&](bool bf16) {
+        Reader reader = reference_.reader();
+        if (bf16) {
+            multiply_in_bf16(reader.model(), true, true);
+        }
+        const ForwardPass pass = reference_.pass(reader, GetParam());
+        const auto losses =
+            reader.losses(pass, reader.hidden(pass, std::vector{reference_.trace()}), uniform_weights(pass));
+        losses.loss.backward();
+        std::vector<Tensor> gradients;
+        for (const auto& group : trained_parameters(reader, lora_settings())) {
+            for (const auto& [parameter, tensor] : group.parameters) {
+                EXPECT_EQ(tensor.grad().scalar_type(), at::kFloat);
+                gradients.push_back(tensor.grad().flatten());
+            }
+        }
+        return std::pair(losses.nll, at::cat(gradients));
+    };
+    const auto [nll, gradients] = run(false);
+    const auto [rounded_nll, rounded_gradients] = run(true);
+    const double difference = test::largest_difference(rounded_nll, nll);
+    EXPECT_GT(difference, 0);
+    EXPECT_LT(difference, 0.1);
+    EXPECT_GT(at::cosine_similarity(rounded_gradients, gradients, 0).item<double>(), 0.99);
+}
+
 /// Traces packed into one pass do not see each other.
 TEST_P(ReferenceTest, TracesOfOnePassAreIndependent) {
     std::vector<Token> shorter(reference_.trace().tokens.begin(), reference_.trace().tokens.begin() + 47);

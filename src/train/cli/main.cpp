@@ -45,6 +45,9 @@ void add_settings(CLI::App& app, Settings& settings) {
         if constexpr (std::is_same_v<Value, Stage>) {
             app.add_option_function<std::string>(
                 flag, [&value](const std::string& text) { value = stage_from_string(text); }, help);
+        } else if constexpr (std::is_same_v<Value, MemoryKind>) {
+            app.add_option_function<std::string>(
+                flag, [&value](const std::string& text) { value = memory_from_string(text); }, help);
         } else if constexpr (std::is_same_v<Value, Layout>) {
             app.add_option_function<std::string>(
                 flag, [&value](const std::string& text) { value = layout_from_string(text); }, help);
@@ -66,7 +69,8 @@ Reader finished_reader(Settings& settings, const GgufFile& file) {
         }
         settings.from = *newest;
     }
-    return make_reader(settings, file, at::kCPU);
+    settings.bf16 = false; // what is measured or written is not rounded
+    return make_reader(settings, file);
 }
 
 Json evaluate(Settings settings, const std::string& split, size_t limit, bool full_only) {
@@ -146,6 +150,10 @@ Json export_bundle(Settings settings, const ExportArguments& arguments) {
     const GgufFile file(settings.model);
     Reader reader = finished_reader(settings, file);
     Json result = Json::object();
+    if (!arguments.merged.empty()) {
+        write_model(reader, file, arguments.merged, type_named(arguments.merged_type));
+        result["model"] = arguments.merged.string();
+    }
     if (!arguments.bundle.empty()) {
         ExportOptions options{.pooler = type_named(arguments.pooler),
                               .adapter = type_named(arguments.adapter),
@@ -156,10 +164,6 @@ Json export_bundle(Settings settings, const ExportArguments& arguments) {
         }
         write_bundle(reader, settings, file, arguments.bundle, options);
         result["bundle"] = arguments.bundle.string();
-    }
-    if (!arguments.merged.empty()) {
-        write_model(reader, file, arguments.merged, type_named(arguments.merged_type));
-        result["model"] = arguments.merged.string();
     }
     return result;
 }
@@ -196,7 +200,7 @@ int main_checked(int argc, char** argv) {
                        r["loss"].get<double>(), format_duration(r["seconds"].get<double>()),
                        r["checkpoint"].get<std::string>());
         });
-        exit_code = stop_requested ? exit_interrupted : 0;
+        exit_code = result["interrupted"].get<bool>() ? exit_interrupted : 0;
     });
 
     std::string split = "val";
@@ -216,7 +220,8 @@ int main_checked(int argc, char** argv) {
 
     ExportArguments arguments;
     CLI::App* out = app.add_subcommand("export", "write a bundle for spool, or the merged model");
-    out->add_option("--bundle", arguments.bundle, "folder for pooler.gguf, lora.gguf and bundle.json");
+    out->add_option("--bundle", arguments.bundle,
+                    "folder for pooler.gguf or slots.gguf, lora.gguf and bundle.json");
     out->add_option("--pooler-type", arguments.pooler, "f32, f16 or q8_0")->capture_default_str();
     out->add_option("--adapter-type", arguments.adapter, "f32 or f16")->capture_default_str();
     out->add_option("--merged", arguments.merged, "GGUF file for the model with its trained weights");
