@@ -1,4 +1,5 @@
 // Several processes train as one would.
+#include <algorithm>
 #include <arpa/inet.h>
 #include <fstream>
 #include <sys/socket.h>
@@ -72,7 +73,7 @@ TEST_F(WorkersTest, TwoProcessesHaveTheLossCurveOfOne) {
 
 TEST_F(WorkersTest, MoreProcessesThanTracesInAStep) {
     auto small = arguments("small", 3);
-    small.insert(small.end(), {"--batch-tokens", "1"});
+    *(std::ranges::find(small, "--batch-tokens") + 1) = "1";
     const int port = free_port();
     const test::Program first = worker(0, 2, port, small);
     const test::Program second = worker(1, 2, port, small);
