@@ -71,7 +71,8 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
         return !interrupted() &&
                (arguments.only.empty() || std::ranges::find(arguments.only, name) != arguments.only.end());
     };
-    if (wanted("carry")) {
+    const bool slots = bundle != nullptr && bundle->pooler.empty();
+    if (wanted(slots ? "slots" : "carry")) {
         std::vector<const Bundle*> bundles = {bundle};
         // What a model that the adapter was merged into runs at: both sides without its extra products.
         std::optional<Bundle> merged;
@@ -88,7 +89,7 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
             }
         }
     }
-    if (wanted("rebuild") && bundle != nullptr) {
+    if (wanted("rebuild") && bundle != nullptr && !slots) {
         add(measure_strategy(*loaded.model, bundle, options, Layout::rebuild, 64));
     }
     if (wanted("load")) {
@@ -96,7 +97,7 @@ int run_bench(const BenchArguments& arguments, const Global& global) {
             log_info("load: skipped, pass --peer PATH-TO-llama-simple (make bench does)");
         } else {
             const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-            const std::string& model = arguments.model.model;
+            const std::string model = loaded.model->path().string();
             add({measure_programs(
                 "load and first token",
                 {self, "run", "-m", model, "-p", "Hello my name is", "-n", "1", "--temp", "0"},
@@ -122,15 +123,18 @@ void add_bench(CLI::App& app, Global& global) {
     CLI::App* command = app.add_subcommand("bench", "measure speed beside llama.cpp's, in one table");
     command->footer("Example: spool bench -m model.gguf --bundle DIR --only carry rebuild");
     arguments->model.add_to(*command);
-    command->add_option("--only", arguments->only, "carry, rebuild, load, pooler, flat (default: all)")
-        ->check(CLI::IsMember({"carry", "rebuild", "load", "pooler", "flat"}));
+    command->add_option("--only", arguments->only, "carry, slots, rebuild, load, pooler, flat (default: all)")
+        ->check(CLI::IsMember({"carry", "slots", "rebuild", "load", "pooler", "flat"}));
     command->add_option("-n,--tokens", arguments->tokens, "tokens generated per strategy")
         ->capture_default_str();
     command->add_option("--flat-tokens", arguments->flat_tokens, "length of the flatness run")
         ->capture_default_str();
     command->add_option("--peer", arguments->peer_program, "llama.cpp's llama-simple, for the load row");
     command->callback([arguments, &global] {
-        arguments->command = "spool bench -m " + arguments->model.model;
+        arguments->command = "spool bench";
+        if (!arguments->model.model.empty()) {
+            arguments->command += " -m " + arguments->model.model;
+        }
         if (!arguments->model.bundle.empty()) {
             arguments->command += " --bundle " + arguments->model.bundle;
         }

@@ -8,8 +8,9 @@
 namespace spool::cli {
 
 void ModelArguments::add_to(CLI::App& command) {
-    command.add_option("-m,--model", model, "the model, a GGUF file")->required()->group("Model");
-    command.add_option("--bundle", bundle, "a trained bundle's folder (pooler or slots, adapter)")
+    command.add_option("-m,--model", model, "the model, a GGUF file (default: the bundle's model.gguf)")
+        ->group("Model");
+    command.add_option("--bundle", bundle, "a trained bundle's folder (pooler or slots, adapter or model)")
         ->group("Model");
     command.add_option("-t,--threads", threads, "threads (default: physical cores)")
         ->check(CLI::NonNegativeNumber)
@@ -108,14 +109,29 @@ ggml_type cache_type(const std::string& name) {
     fail(ErrorCode::invalid_argument, "unknown cache type \"{}\"; expected one of {}", name, names);
 }
 
+namespace {
+
+std::string model_path(const ModelArguments& arguments, const std::optional<Bundle>& bundle) {
+    if (arguments.model.empty() && bundle && bundle->model) {
+        return bundle->model->string();
+    }
+    if (arguments.model.empty()) {
+        fail(ErrorCode::invalid_argument, "no model: pass -m FILE.gguf{}",
+             bundle ? "; this bundle holds none of its own" : "");
+    }
+    return arguments.model;
+}
+
+} // namespace
+
 Loaded load(const ModelArguments& arguments) {
     Loaded loaded;
     if (!arguments.bundle.empty()) {
         loaded.bundle = read_bundle(arguments.bundle);
     }
-    Progress progress("loading " + arguments.model, 100);
     ModelOptions options;
-    options.path = arguments.model;
+    options.path = model_path(arguments, loaded.bundle);
+    Progress progress("loading " + options.path, 100);
     options.gpu_layers = arguments.gpu_layers;
     options.use_mmap = !arguments.no_mmap;
     options.on_progress = [&](float done) {

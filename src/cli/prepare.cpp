@@ -2,16 +2,15 @@
 #include "corpus/prepare.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <thread>
 
 #include <fmt/core.h>
 
 #include "cli/chat_encoder.h"
 #include "cli/command.h"
+#include "cli/synthetic_arguments.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/progress.h"
@@ -25,30 +24,9 @@ struct PrepareArguments {
     std::string model;
     std::vector<std::string> paths; ///< SOURCE... DEST
     std::string synthetic;          ///< the task; empty: natural
-    std::string distance = "1024";
-    std::string filler;
-    SyntheticOptions made_up;
+    SyntheticArguments traces;
     PrepareOptions options;
 };
-
-int32_t parse_number(std::string_view text, const std::string& whole) {
-    int32_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
-        fail(ErrorCode::invalid_argument, "--distance {}: expected tokens, as 2000, or a range, as 500-4000",
-             whole);
-    }
-    return value;
-}
-
-/// "D" or "A-B".
-void parse_distance(const std::string& text, SyntheticOptions& options) {
-    const size_t dash = text.find('-', 1);
-    options.distance_low = parse_number(std::string_view(text).substr(0, dash), text);
-    options.distance_high = dash == std::string::npos
-                                ? options.distance_low
-                                : parse_number(std::string_view(text).substr(dash + 1), text);
-}
 
 /// What was asked for, checked before the model is loaded.
 void resolve(PrepareArguments& arguments) {
@@ -66,14 +44,6 @@ void resolve(PrepareArguments& arguments) {
              "--synthetic makes its own traces: give DEST alone, and text to fill with as "
              "--filler FILE");
     }
-    arguments.made_up.task = synthetic_task_from_string(arguments.synthetic);
-    parse_distance(arguments.distance, arguments.made_up);
-    if (arguments.filler.empty()) {
-        fail(ErrorCode::invalid_argument, "--synthetic needs natural text between its lines: --filler "
-                                          "FILE.jsonl[.gz|.zst] with a field \"text\" or "
-                                          "\"think\"");
-    }
-    arguments.made_up.filler = arguments.filler;
 }
 
 std::unique_ptr<Model> load_vocabulary(const std::string& path) {
@@ -108,6 +78,9 @@ void print_report(const PrepareReport& report, const std::filesystem::path& dest
 void run(PrepareArguments& arguments, const Global& global) {
     catch_interrupts();
     resolve(arguments);
+    const auto made_up = arguments.synthetic.empty()
+                             ? std::nullopt
+                             : std::optional(arguments.traces.options(arguments.synthetic));
     const std::unique_ptr<Model> model = load_vocabulary(arguments.model);
     const ChatEncoder encoder(*model);
     PrepareOptions& options = arguments.options;
@@ -119,7 +92,7 @@ void run(PrepareArguments& arguments, const Global& global) {
 
     std::optional<Progress> progress;
     options.on_progress = [&](uint64_t done, uint64_t total) {
-        const bool bytes = arguments.synthetic.empty();
+        const bool bytes = !made_up;
         if (!progress) {
             progress.emplace(bytes ? "prepare (KiB)" : "prepare", bytes ? total / 1024 + 1 : total);
         }
@@ -127,10 +100,9 @@ void run(PrepareArguments& arguments, const Global& global) {
         return !interrupted();
     };
     const PrepareReport report =
-        arguments.synthetic.empty()
-            ? prepare(std::vector<std::filesystem::path>(arguments.paths.begin(), arguments.paths.end()),
-                      options, encoder)
-            : prepare(arguments.made_up, options, encoder);
+        !made_up ? prepare(std::vector<std::filesystem::path>(arguments.paths.begin(), arguments.paths.end()),
+                           options, encoder)
+                 : prepare(*made_up, options, encoder);
     progress.reset();
     if (report.index["splits"]["train"]["traces"] == 0) {
         log_warning("no trace is in the train split; a smaller --val-share leaves some");
@@ -148,6 +120,7 @@ void add_prepare(CLI::App& app, Global& global) {
     auto arguments = std::make_shared<PrepareArguments>();
     PrepareOptions& options = arguments->options;
     options.threads = 0;
+    arguments->traces.facts = 4;
     CLI::App* command =
         app.add_subcommand("prepare", "turn chains of thought into token shards for training");
     command->footer(
@@ -189,23 +162,7 @@ void add_prepare(CLI::App& app, Global& global) {
     const char* group = "Synthetic";
     command->add_option("--synthetic", arguments->synthetic, "make traces up: recall | ledger | rally")
         ->group(group);
-    command->add_option("--samples", arguments->made_up.samples, "traces to make")
-        ->capture_default_str()
-        ->group(group);
-    command->add_option("--facts", arguments->made_up.facts, "codes, accounts or turns in one trace")
-        ->capture_default_str()
-        ->group(group);
-    command
-        ->add_option(
-            "--distance", arguments->distance,
-            "tokens from a statement to the answer that needs it: D, or A-B for uniform in that range")
-        ->capture_default_str()
-        ->group(group);
-    command->add_option("-s,--seed", arguments->made_up.seed, "the same seed makes the same traces")
-        ->capture_default_str()
-        ->group(group);
-    command->add_option("--filler", arguments->filler, R"(JSON Lines with natural text in "text" or "think")")
-        ->group(group);
+    arguments->traces.add_to(*command, group);
     command->callback([arguments, &global] { run(*arguments, global); });
 }
 

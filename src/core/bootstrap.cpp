@@ -16,6 +16,10 @@ double mean_over(const std::vector<double>& values, std::span<const size_t> indi
     return sum / static_cast<double>(indices.size());
 }
 
+Json to_json(const Interval& interval, const char* name) {
+    return {{name, interval.value}, {"lo", interval.lo}, {"hi", interval.hi}};
+}
+
 Interval bootstrap(size_t count, const std::function<double(std::span<const size_t>)>& statistic,
                    size_t draws, uint64_t seed) {
     std::vector<size_t> indices(count);

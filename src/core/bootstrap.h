@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "core/json.h"
+
 namespace spool {
 
 struct Interval {
@@ -14,6 +16,9 @@ struct Interval {
     double lo = 0;    ///< 2.5th percentile
     double hi = 0;    ///< 97.5th percentile
 };
+
+/// {name: value, "lo", "hi"}.
+Json to_json(const Interval& interval, const char* name);
 
 /// `statistic` gets the indices of the drawn records (for .value: 0..count-1) and may return NaN for a draw
 /// without a value, which is left out. The same seed gives the same interval.

@@ -4,12 +4,14 @@
 
 #include "core/error.h"
 #include "corpus/json_lines.h"
+#include "corpus/sentences.h"
 
 namespace spool {
 
 namespace {
 
 constexpr size_t most_text = size_t{64} << 20U;
+constexpr size_t made_up_bytes = size_t{1} << 20U;
 constexpr std::string_view separator = "\n\n";
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -73,6 +75,8 @@ Filler::Filler(const std::filesystem::path& path, const ThinkTags& tags, double 
              path.string());
     }
 }
+
+Filler::Filler() : train_(made_up_text(made_up_bytes, 1)), val_(made_up_text(made_up_bytes, 2)) {}
 
 void Filler::add(std::string_view text, double val_share) {
     const auto share = static_cast<size_t>(val_share * static_cast<double>(text.size()));

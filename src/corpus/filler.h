@@ -1,4 +1,4 @@
-// Natural text that stands between the lines of a synthetic trace, measured out in tokens.
+// Text that stands between the lines of a synthetic trace, measured out in tokens.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,15 @@ namespace spool {
 /// Error{unsupported} for a tokenizer that merges across a line's start.
 std::vector<Token> line_tokens(const Encoder& encoder, const std::string& text);
 
-/// All texts of one split, one behind the other.
+/// All texts of each split, one behind the other.
 class Filler {
   public:
     /// Reads the field `text`, else `think`, of JSON Lines (plain, gzip, zstd), up to 64 MiB; texts that hold
     /// think tags are skipped. Of each text the last `val_share` is for validation, so that none of it
     /// trains. Throws Error{bad_file} naming `path` if that leaves nothing to read.
     Filler(const std::filesystem::path& path, const ThinkTags& tags, double val_share);
+    /// Made-up sentences, other ones for validation.
+    Filler();
 
     const std::string& text(bool validation) const { return validation && !val_.empty() ? val_ : train_; }
 

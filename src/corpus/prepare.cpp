@@ -317,12 +317,13 @@ PrepareReport prepare(const SyntheticOptions& synthetic, const PrepareOptions& o
         }
         output.report_progress(begin + count, synthetic.samples);
     }
-    return output.finish({{"synthetic", to_string(synthetic.task)},
-                          {"samples", synthetic.samples},
-                          {"facts", synthetic.facts},
-                          {"distance", {synthetic.distance_low, synthetic.distance_high}},
-                          {"seed", synthetic.seed},
-                          {"filler", describe({synthetic.filler})[0]}});
+    return output.finish(
+        {{"synthetic", to_string(synthetic.task)},
+         {"samples", synthetic.samples},
+         {"facts", synthetic.facts},
+         {"distance", {synthetic.distance_low, synthetic.distance_high}},
+         {"seed", synthetic.seed},
+         {"filler", synthetic.filler.empty() ? Json("made-up sentences") : describe({synthetic.filler})[0]}});
 }
 
 } // namespace spool

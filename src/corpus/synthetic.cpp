@@ -127,7 +127,7 @@ SyntheticTask synthetic_task_from_string(const std::string& name) {
 
 Synthesizer::Synthesizer(const SyntheticOptions& options, const Encoder& encoder, double val_share)
     : options_(options), encoder_(encoder), val_share_(val_share),
-      filler_(options.filler, encoder.tags(), val_share) {
+      filler_(options.filler.empty() ? Filler() : Filler(options.filler, encoder.tags(), val_share)) {
     if (options.distance_low < 1 || options.distance_high < options.distance_low ||
         options.distance_high > (1 << 24)) {
         fail(ErrorCode::invalid_argument, "--distance {}-{}: expected 1 to {}, the smaller number first",

@@ -32,7 +32,7 @@ struct SyntheticOptions {
     int32_t distance_low = 1024;
     int32_t distance_high = 1024;
     uint64_t seed = 1;
-    std::filesystem::path filler;
+    std::filesystem::path filler; ///< natural text; empty: made-up sentences
 };
 
 struct SyntheticTrace {

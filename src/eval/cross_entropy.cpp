@@ -252,10 +252,6 @@ double recovered_share(const std::map<std::string, std::vector<double>>& columns
                           : (window - mean("soft_prompt")) / (window - full);
 }
 
-Json interval_json(const Interval& interval, const char* value_name) {
-    return {{value_name, interval.value}, {"lo", interval.lo}, {"hi", interval.hi}};
-}
-
 } // namespace
 
 double negative_log_likelihood(std::span<const float> logits, Token target) {
@@ -301,10 +297,10 @@ CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bund
 Json to_json(const CrossEntropyResult& result) {
     Json json = {{"records", result.records.size()}};
     for (const auto& [arm, interval] : result.arms) {
-        json[arm] = interval_json(interval, "mean");
+        json[arm] = to_json(interval, "mean");
     }
     if (!std::isnan(result.recovered.value)) {
-        json["recovered"] = interval_json(result.recovered, "value");
+        json["recovered"] = to_json(result.recovered, "value");
     }
     return json;
 }

@@ -39,9 +39,14 @@ double advance(Session& session, size_t count) {
     return watch.seconds();
 }
 
-/// Text enough to fill the window, so that measuring starts in the steady state.
-void fill_window(Session& session, size_t window, size_t chunk) {
-    std::vector<Token> tokens(pinned + window + 2 * chunk + 64);
+/// Text enough to fill window and slots, so that measuring starts in the steady state.
+void fill(Session& session, const SessionPool& pool) {
+    const MemorySettings& memory = pool.settings();
+    size_t chunks = 3;
+    if (memory.strategy == StrategyKind::slots) {
+        chunks += memory.max_slots / pool.vectors_per_compaction();
+    }
+    std::vector<Token> tokens(pinned + memory.window + chunks * memory.chunk);
     for (size_t i = 0; i < tokens.size(); ++i) {
         tokens[i] = static_cast<Token>(i * 37 % 1000 + 100);
     }
@@ -50,7 +55,9 @@ void fill_window(Session& session, size_t window, size_t chunk) {
 
 MemorySettings settings_for(const Bundle* bundle, uint32_t window, uint32_t chunk, Layout refresh) {
     MemorySettings memory;
-    memory.strategy = bundle != nullptr ? StrategyKind::soft_prompt : StrategyKind::window;
+    memory.strategy = bundle == nullptr        ? StrategyKind::window
+                      : bundle->pooler.empty() ? StrategyKind::slots
+                                               : StrategyKind::soft_prompt;
     memory.refresh = refresh;
     memory.window = window;
     memory.chunk = chunk;
@@ -109,11 +116,14 @@ std::vector<SpeedRow> measure_strategy(const Model& model, const Bundle* bundle,
     pool_options.memory = settings_for(bundle, options.window, chunk, refresh);
     SessionPool pool(model, bundle, pool_options);
     const auto session = pool.open();
-    fill_window(*session, options.window, chunk);
+    fill(*session, pool);
 
-    const uint32_t n_sp = pool.pooler() != nullptr ? pool.pooler()->shape().n_sp : 0;
+    const bool slots = pool.settings().strategy == StrategyKind::slots;
+    const uint32_t n_sp = slots ? 0 : pool.vectors_per_compaction();
+    const uint32_t memory_cells = slots ? pool.settings().max_slots : n_sp;
     const std::string adapter = bundle != nullptr && bundle->lora ? bundle->lora->string() : "";
-    LlamaPeer peer(model, pinned + n_sp + options.window + chunk / 2, pool.context().threads(), adapter);
+    LlamaPeer peer(model, pinned + memory_cells + options.window + chunk / 2, pool.context().threads(),
+                   adapter);
     // Whole chunks, so that every segment holds its share of compactions; the two take turns.
     std::vector<double> ours;
     std::vector<double> theirs;
@@ -132,14 +142,14 @@ std::vector<SpeedRow> measure_strategy(const Model& model, const Bundle* bundle,
         fail(ErrorCode::interrupted, "stopped before the first measurement");
     }
     const std::string name =
-        fmt::format("{} C={} rw={}{}", bundle != nullptr ? to_string(refresh) : "window", chunk,
-                    options.window, bundle != nullptr && adapter.empty() ? ", no adapter" : "");
+        fmt::format("{} C={} rw={}{}", n_sp > 0 ? to_string(refresh) : to_string(pool.settings().strategy),
+                    chunk, options.window, bundle != nullptr && adapter.empty() ? ", no adapter" : "");
     SpeedRow speed{name,
                    median(ours),
                    "tok/s",
                    median(theirs),
                    median(ratios),
-                   "",
+                   slots ? ">= 0.95" : "",
                    adapter.empty() ? "llama.cpp, as many cells filled"
                                    : "llama.cpp, as many cells filled, same adapter"};
     if (n_sp == 0 || refresh != Layout::carry) {
@@ -163,7 +173,7 @@ std::vector<SpeedRow> measure_flatness(const Model& model, const Bundle* bundle,
     pool_options.memory = settings_for(bundle, 128, 64, Layout::carry);
     SessionPool pool(model, bundle, pool_options);
     const auto session = pool.open();
-    fill_window(*session, 128, 64);
+    fill(*session, pool);
     Progress progress("flat", tokens);
     std::vector<double> speeds; // of every 1,000 tokens
     size_t rss_after_warm_up = 0;

@@ -30,8 +30,9 @@ struct SpeedOptions {
     std::function<bool()> cancelled = [] { return false; };
 };
 
-/// Tokens a second of a long run at chunk C under `refresh`, beside plain decoding with as many cells filled,
-/// and the bound 1 / (1 + (n_sp / pp) / (C / tg)) that the peer's own prefill and decode speeds allow.
+/// Tokens a second of a long run at chunk C with what the bundle holds (a pooler under `refresh`, or slots),
+/// beside plain decoding with as many cells filled; for a pooler also the bound 1 / (1 + (n_sp / pp) / (C /
+/// tg)) that the peer's own prefill and decode speeds allow.
 std::vector<SpeedRow> measure_strategy(const Model& model, const Bundle* bundle, const SpeedOptions& options,
                                        Layout refresh, uint32_t chunk);
 

@@ -26,8 +26,10 @@ Context::Context(const Model& model, const ContextOptions& options)
     params.n_threads_batch = threads_;
     params.type_k = options.key_type;
     params.type_v = options.value_type;
+    // The flash attention kernel rounds keys and values of F32 to F16.
+    const bool exact = options.key_type == GGML_TYPE_F32 || options.value_type == GGML_TYPE_F32;
     params.flash_attn_type =
-        options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        options.flash_attention && !exact ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.kv_unified = true; // a partial seq_cp between sequences aborts otherwise
     params.swa_full = true;   // sharing cells needs every position of every layer
     params.no_perf = true;

@@ -183,10 +183,6 @@ double pooled_mean(const std::vector<Sum>& sums, std::span<const size_t> drawn) 
     return total.value / total.count;
 }
 
-Json to_json(const Interval& interval, const char* name) {
-    return {{name, interval.value}, {"lo", interval.lo}, {"hi", interval.hi}};
-}
-
 /// Whole answers right, and tokens of answers right.
 Json answer_shares(const std::vector<TraceScore>& scores, const std::string& arm) {
     std::vector<Sum> whole(scores.size());

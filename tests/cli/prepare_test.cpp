@@ -179,7 +179,6 @@ TEST_F(PrepareCommandTest, MistakesGetAMessageThatNamesThemAndTheWayOut) {
         {{"-m", path_, in, out()}, 1, "too_short"},
         {{"-m", path_, in, folder_.path().string()}, 2, "other files"},
         {{"-m", path_, in, out(), "--val-share", "2"}, 2, "--val-share"},
-        {{"-m", path_, out(), "--synthetic", "recall"}, 2, "--filler"},
         {{"-m", path_, in, out(), "--synthetic", "recall"}, 2, "--filler"},
         {{"-m", path_, out(), "--synthetic", "chess", "--filler", in}, 2, "recall, ledger or rally"},
         {{"-m", path_, out(), "--synthetic", "rally", "--filler", in, "--distance", "far"}, 2, "500-4000"},

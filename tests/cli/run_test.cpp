@@ -127,7 +127,7 @@ TEST_F(RunTest, MistakesGetAMessageThatNamesThemAndTheWayOut) {
         {{"run", "-m", bad, "-p", "x"}, 1, "not-a-model.gguf"},
         {{"run", "-m", (folder_ / "empty.gguf").string(), "-p", "x"}, 1, "empty.gguf"},
         {{"run", "-m", model_, "-p", ""}, 2, "nothing to continue"},
-        {{"run", "-m", model_, "-p", "x", "--strategy", "magic"}, 2, "full, window or soft-prompt"},
+        {{"run", "-m", model_, "-p", "x", "--strategy", "magic"}, 2, "full, window, soft-prompt or slots"},
         {{"run", "-m", model_, "-p", "x", "--strategy", "soft-prompt"}, 2, "--bundle"},
         {{"run", "-m", model_, "-p", "x", "--window", "0"}, 2, "--window"},
         {{"run", "-m", model_, "-p", "x", "--window", "1000000"}, 2, "positions"},

@@ -229,6 +229,19 @@ TEST_F(SyntheticTest, filler_is_cut_to_any_number_of_tokens) {
         << "longer than the filler: again";
 }
 
+TEST_F(SyntheticTest, made_up_sentences_fill_where_no_text_is_given) {
+    options_.filler.clear();
+    options_.distance_low = options_.distance_high = 700;
+    options_.facts = 2;
+    const SyntheticTrace trace = Synthesizer(options_, encoder_, 0.1).make(3);
+    EXPECT_EQ(trace.answers.size(), 2U);
+    EXPECT_EQ(trace.answers.front().distance, 700);
+    const Filler filler;
+    EXPECT_NE(filler.text(true), filler.text(false));
+    EXPECT_EQ(filler.text(false).find_first_of("0123456789"), std::string::npos);
+    EXPECT_EQ(filler.text(false), Filler().text(false));
+}
+
 TEST_F(SyntheticTest, what_cannot_be_made_is_refused_with_what_can) {
     const auto refuses = [&](ErrorCode code, std::initializer_list<std::string_view> words) {
         expect_error(code, words, [&] { Synthesizer(options_, encoder_, 0.1).make(0); });

@@ -120,7 +120,6 @@ TEST_P(EngineTest, SameTokensKeptAndSameLosses) {
     options.memory = memory();
     options.threads = 1;
     options.key_type = options.value_type = GGML_TYPE_F32;
-    options.flash_attention = false; // that kernel rounds keys and values to F16
     SessionPool pool(*model, &bundle, options);
     const auto session = pool.open();
     std::vector<std::vector<uint32_t>> kept;
@@ -159,7 +158,6 @@ TEST_P(EngineTest, MergedModelIsTheAdaptedOne) {
     options.memory.full_length = 512;
     options.threads = 1;
     options.key_type = options.value_type = GGML_TYPE_F32;
-    options.flash_attention = false; // that kernel rounds keys and values to F16
     SessionPool pool(*model, nullptr, options);
     const auto session = pool.open();
 

@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include "support/program.h"
+
+namespace spool {
+namespace {
+
+using test::run_spool;
+
+class EvalRecallTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        const auto path = test::default_model();
+        if (!path) {
+            GTEST_SKIP() << "the default model is absent: run `make model`";
+        }
+        model_ = path->string();
+    }
+
+    test::ProgramResult recall(const std::vector<std::string>& more) const {
+        std::vector<std::string> arguments = {"eval", "recall",     "-m",     model_,   "--facts",
+                                              "2",    "--samples",  "8",      "--json", "--window",
+                                              "64",   "--distance", "300-320"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_spool(arguments);
+    }
+
+    std::string model_;
+};
+
+TEST_F(EvalRecallTest, AModelThatSeesTheFactsAnswersAndOneThatDoesNotGuesses) {
+    const auto full = recall({"--strategy", "full"});
+    ASSERT_EQ(full.exit_code, 0) << full.err;
+    const auto window = recall({"--strategy", "window"});
+    ASSERT_EQ(window.exit_code, 0) << window.err;
+    const Json seen = full.json();
+    EXPECT_EQ(seen["samples"], 8);
+    EXPECT_EQ(seen["answers"], 16);
+    EXPECT_EQ(seen["strategy"], "full");
+    EXPECT_GT(seen["digits"]["mean"], 0.8);
+    EXPECT_LE(seen["digits"]["lo"], seen["digits"]["mean"]);
+    EXPECT_GE(seen["digits"]["hi"], seen["digits"]["mean"]);
+    EXPECT_LE(seen["exact"]["mean"], seen["digits"]["mean"]);
+    EXPECT_LT(window.json()["digits"]["mean"], 0.4);
+    EXPECT_EQ(recall({"--strategy", "full"}).out, full.out) << "the same seed, the same cases";
+    EXPECT_NE(recall({"--strategy", "window", "--seed", "2"}).out, window.out);
+}
+
+TEST_F(EvalRecallTest, MistakesAreNamed) {
+    const auto far = recall({"--distance", "far"});
+    EXPECT_EQ(far.exit_code, 2);
+    EXPECT_NE(far.err.find("500-4000"), std::string::npos) << far.err;
+    const auto task = recall({"--task", "chess"});
+    EXPECT_EQ(task.exit_code, 2);
+    EXPECT_NE(task.err.find("rally"), std::string::npos) << task.err;
+    const auto no_model = run_spool({"eval", "recall"});
+    EXPECT_EQ(no_model.exit_code, 2);
+    EXPECT_NE(no_model.err.find("-m FILE.gguf"), std::string::npos) << no_model.err;
+    const auto slots = recall({"--strategy", "slots"});
+    EXPECT_NE(slots.exit_code, 0);
+    EXPECT_NE(slots.err.find("bundle"), std::string::npos) << slots.err;
+}
+
+} // namespace
+} // namespace spool
