@@ -116,7 +116,7 @@ std::string model_path(const ModelArguments& arguments, const std::optional<Bund
         return bundle->model->string();
     }
     if (arguments.model.empty()) {
-        fail(ErrorCode::invalid_argument, "no model: pass -m FILE.gguf{}",
+        fail(ErrorCode::invalid_argument, "no model: pass --model FILE.gguf{}",
              bundle ? "; this bundle holds none of its own" : "");
     }
     return arguments.model;
@@ -131,7 +131,7 @@ Loaded load(const ModelArguments& arguments) {
     }
     ModelOptions options;
     options.path = model_path(arguments, loaded.bundle);
-    Progress progress("loading " + options.path, 100);
+    Progress progress("loading " + options.path.string(), 100);
     options.gpu_layers = arguments.gpu_layers;
     options.use_mmap = !arguments.no_mmap;
     options.on_progress = [&](float done) {

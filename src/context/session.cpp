@@ -39,6 +39,12 @@ size_t Session::cells_used() const {
            transcript_.window().size();
 }
 
+void Session::clear() {
+    pool_->context_->remove(sequence_, -1, -1);
+    transcript_ = {};
+    logits_.clear();
+}
+
 std::vector<std::byte> Session::save_cache() const { return pool_->context_->save_sequence(sequence_); }
 
 void Session::restore(Transcript transcript, std::span<const std::byte> cache,

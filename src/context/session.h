@@ -45,6 +45,8 @@ class Session {
     /// Called after every compaction.
     std::function<void(const Compaction&)> on_compaction;
 
+    /// Forgets everything, as if newly opened.
+    void clear();
     /// What restore() needs, in libllama's own form.
     std::vector<std::byte> save_cache() const;
     /// Replaces transcript, cache and logits. Throws Error{bad_file} if libllama refuses `cache`; the session

@@ -5,7 +5,7 @@
 
 namespace spool {
 
-Generation generate(Session& session, Sampler& sampler, const Tokenizer& tokenizer,
+Generation generate(Session& session, Chooser& sampler, const Tokenizer& tokenizer,
                     const GenerationOptions& options, Meter* meter) {
     Generation result;
     Utf8Stream characters;

@@ -37,7 +37,7 @@ struct Generation {
 
 /// Continues `session` until a stop rule fires. Every chosen token but an end token has been read by the
 /// session when it returns, so that a later call goes on from there. `meter` may be nullptr.
-Generation generate(Session& session, Sampler& sampler, const Tokenizer& tokenizer,
+Generation generate(Session& session, Chooser& sampler, const Tokenizer& tokenizer,
                     const GenerationOptions& options, Meter* meter);
 
 } // namespace spool

@@ -34,22 +34,33 @@ struct SamplerOptions {
     bool ignore_end = false; ///< end-of-generation tokens are never chosen
 };
 
-class Sampler {
+/// Chooses tokens; the generation loop asks for nothing more of a sampler.
+class Chooser {
+  public:
+    virtual ~Chooser() = default;
+    /// Chooses the next token from logits [n_vocab], and takes it into the history.
+    virtual Token sample(std::span<const float> logits) = 0;
+    /// Forgets all history for `history`, which ends at `position`; choices from there on follow from it and
+    /// the seed.
+    virtual void restart(std::span<const Token> history, uint64_t position) = 0;
+};
+
+class Sampler final : public Chooser {
   public:
     /// Throws Error{invalid_argument} for values out of range and for a grammar that does not parse.
     Sampler(const Tokenizer& tokenizer, SamplerOptions options);
-    ~Sampler();
+    ~Sampler() override;
     Sampler(Sampler&&) noexcept;
     Sampler& operator=(Sampler&&) noexcept;
 
     /// Chooses a token and accepts it into the history of penalties, DRY and grammar.
-    Token sample(std::span<const float> logits);
+    Token sample(std::span<const float> logits) override;
     /// Takes a token that was not sampled (the prompt) into the history of penalties and DRY.
     void accept(Token token);
     /// Forgets all history, feeds `history` (its end matters) to penalties and DRY, begins the grammar anew,
     /// and restarts the random numbers from the seed and `position`: a run that saved at this position and
     /// one that restores there continue alike.
-    void restart(std::span<const Token> history, uint64_t position);
+    void restart(std::span<const Token> history, uint64_t position) override;
 
     const SamplerOptions& options() const { return options_; }
 

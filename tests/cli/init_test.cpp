@@ -23,7 +23,7 @@ class InitTest : public ::testing::Test {
 
 TEST_F(InitTest, AModelOfTheShapeAskedForRuns) {
     const auto made = run_spool(arguments({"--layers", "3", "--width", "48", "--heads", "4", "--kv-heads",
-                                           "2", "--ffn", "96", "--context", "512", "--json"}));
+                                           "2", "--ffn", "96", "--context", "1024", "--json"}));
     ASSERT_EQ(made.exit_code, 0) << made.err;
     // 304 tokens, q and o, k and v, three of the feed-forward, two norms a block and one at the end.
     EXPECT_EQ(made.json()["weights"], 304 * 48 + 3 * (2 * 48 * 48 + 2 * 24 * 48 + 3 * 96 * 48 + 2 * 48) + 48);
