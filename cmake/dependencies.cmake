@@ -22,6 +22,12 @@ add_library(zstd UNKNOWN IMPORTED)
 set_target_properties(zstd PROPERTIES IMPORTED_LOCATION "${ZSTD_LIBRARY}"
                       INTERFACE_INCLUDE_DIRECTORIES "${ZSTD_INCLUDE_DIR}")
 
+find_path(EDIT_INCLUDE_DIR histedit.h)
+find_library(EDIT_LIBRARY edit)
+if(NOT EDIT_INCLUDE_DIR OR NOT EDIT_LIBRARY)
+    message(FATAL_ERROR "libedit is missing: run scripts/deps, or apt-get install libedit-dev")
+endif()
+
 if(SPOOL_BUILD_TESTS)
     spool_require(GTest libgtest-dev)
 endif()

@@ -25,6 +25,8 @@ void print_json(const Json& object) {
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 
+void clear_interrupt() { interrupt_flag = false; }
+
 void catch_interrupts() {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);

@@ -25,6 +25,7 @@ struct Global {
 };
 
 void add_run(CLI::App& app, Global& global);
+void add_chat(CLI::App& app, Global& global);
 void add_eval(CLI::App& app, Global& global);
 void add_bench(CLI::App& app, Global& global);
 void add_convert(CLI::App& app, Global& global);
@@ -40,5 +41,7 @@ void print_json(const Json& object);
 const std::atomic<bool>& interrupted();
 /// Installs the handler. Call before long work that saves what it has.
 void catch_interrupts();
+/// Makes the next Ctrl-C a first one again.
+void clear_interrupt();
 
 } // namespace spool::cli

@@ -20,7 +20,8 @@ std::vector<std::string> expand_aliases(int argc, char** argv) {
     const std::map<std::string, std::string> aliases = {{"-ngl", "--gpu-layers"},
                                                         {"-ctk", "--cache-type-k"},
                                                         {"-ctv", "--cache-type-v"},
-                                                        {"-sp", "--special"}};
+                                                        {"-sp", "--special"},
+                                                        {"-sys", "--system"}};
     std::vector<std::string> arguments;
     for (int i = argc - 1; i > 0; --i) { // CLI11 takes a vector in reverse order
         const auto alias = aliases.find(argv[i]);
@@ -54,6 +55,7 @@ int main_checked(int argc, char** argv) {
         set_log_level(global.quiet ? LogLevel::warning : global.verbose ? LogLevel::debug : LogLevel::info);
     });
     add_run(app, global);
+    add_chat(app, global);
     add_eval(app, global);
     add_bench(app, global);
     add_convert(app, global);

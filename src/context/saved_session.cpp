@@ -24,6 +24,18 @@ void check_kind(const GgufFile& file) {
     }
 }
 
+Json read_chat(const GgufFile& file) {
+    constexpr const char* key = "spool.session.chat";
+    if (file.find(key) == nullptr) {
+        return {};
+    }
+    Json chat = Json::parse(file.string(key), nullptr, false);
+    if (chat.is_discarded()) {
+        fail(ErrorCode::bad_file, "{}: {} is not JSON", file.path().string(), key);
+    }
+    return chat;
+}
+
 Json read_identity(const GgufFile& file) {
     Json identity = Json::parse(file.string("spool.session.identity"), nullptr, false);
     if (!identity.is_object()) {
@@ -93,6 +105,7 @@ SavedSession read_saved_session(const GgufFile& file) {
     check_kind(file);
     SavedSession saved;
     saved.identity = read_identity(file);
+    saved.chat = read_chat(file);
     saved.transcript = read_transcript(file);
     saved.logits = tensor_values<float>(file, "logits", GGML_TYPE_F32);
     check(saved.transcript, saved.logits.size(), file);

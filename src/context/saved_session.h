@@ -17,6 +17,7 @@ constexpr uint32_t session_version = 2;
 
 struct SavedSession {
     Json identity; ///< flat: model, fingerprint, bundle, strategy and sizes, as the run that saved had them
+    Json chat;     ///< what the program that saved it added, or null
     Transcript transcript;
     std::vector<float> logits;        ///< [n_vocab], after the last token
     std::span<const std::byte> cache; ///< libllama's own state; a view into the file

@@ -56,7 +56,7 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 } // namespace
 
 void save_session(Session& session, SessionPool& pool, const Bundle* bundle,
-                  const std::filesystem::path& path) {
+                  const std::filesystem::path& path, const Json& chat) {
     const Transcript& t = session.transcript();
     const std::vector<std::byte> cache = session.save_cache();
     const std::vector<float> logits(session.logits().begin(), session.logits().end());
@@ -71,6 +71,10 @@ void save_session(Session& session, SessionPool& pool, const Bundle* bundle,
     writer.set("spool.session.soft_prompt", t.soft_prompt);
     writer.set("spool.session.next_position", static_cast<uint32_t>(t.next_position()));
     writer.set("spool.session.cache_sha256", sha256(cache));
+    if (!chat.is_null()) {
+        // A reply that was cut short may end within a character.
+        writer.set("spool.session.chat", chat.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
     writer.add("transcript", GGML_TYPE_I32, {static_cast<int64_t>(t.tokens.size())}, bytes_of(t.tokens));
     if (!t.distant.empty()) {
         writer.add("distant", GGML_TYPE_I32, {static_cast<int64_t>(t.distant.size())}, bytes_of(t.distant));
@@ -86,7 +90,7 @@ void save_session(Session& session, SessionPool& pool, const Bundle* bundle,
     session.restore(Transcript(t), cache, logits);
 }
 
-void restore_session(Session& session, SessionPool& pool, const Bundle* bundle,
+Json restore_session(Session& session, SessionPool& pool, const Bundle* bundle,
                      const std::filesystem::path& path) {
     const GgufFile file(path);
     SavedSession saved = read_saved_session(file);
@@ -98,6 +102,7 @@ void restore_session(Session& session, SessionPool& pool, const Bundle* bundle,
              path.string(), saved.logits.size(), saved.transcript.pinned, vocab_size, pool.settings().pin);
     }
     session.restore(std::move(saved.transcript), saved.cache, saved.logits);
+    return saved.chat;
 }
 
 } // namespace spool
