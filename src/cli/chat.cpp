@@ -14,6 +14,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/progress.h"
+#include "eval/battery.h"
 #include "generation/announce.h"
 #include "generation/session_file.h"
 
@@ -22,8 +23,6 @@ namespace spool::cli {
 namespace {
 
 constexpr uint32_t chat_window = 1000;
-constexpr const char* math_sentence =
-    "Please reason step by step, and put your final answer within \\boxed{}.";
 
 constexpr const char* help =
     "/help           this list\n"

@@ -10,6 +10,7 @@ void add_eval(CLI::App& app, Global& global) {
     eval->require_subcommand(1);
     add_eval_ce(*eval, global);
     add_eval_recall(*eval, global);
+    add_eval_batteries(*eval, global);
 }
 
 } // namespace spool::cli

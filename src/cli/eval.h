@@ -9,5 +9,6 @@ struct Global;
 
 void add_eval_ce(CLI::App& eval, Global& global);
 void add_eval_recall(CLI::App& eval, Global& global);
+void add_eval_batteries(CLI::App& eval, Global& global);
 
 } // namespace spool::cli

@@ -1,10 +1,12 @@
 #include "train/curve.h"
 
+#include <cmath>
 #include <fstream>
+#include <map>
 #include <utility>
 
 #include "core/file.h"
-#include "train/curve_page.h"
+#include "core/report.h"
 
 namespace spool::train {
 
@@ -33,13 +35,53 @@ void Curve::forget_after(uint64_t step) {
 }
 
 void Curve::draw(const Json& settings) const {
-    const Json data = {{"settings", settings}, {"entries", entries_}};
-    std::string text = data.dump();
-    // "</script>" inside a string would end the element.
-    for (size_t at = text.find("</"); at != std::string::npos; at = text.find("</", at + 3)) {
-        text.insert(at + 1, "\\");
+    Series each{.name = "each step", .points = {}, .thin = true};
+    Series smoothed{.name = "smoothed", .points = {}};
+    Series recovered{.name = "recovered", .points = {}};
+    std::map<std::string, Series> deep;
+    std::map<std::string, Series> digits;
+    for (const Json& entry : entries_) {
+        const double step = entry.at("step").get<double>();
+        if (entry.contains("loss")) {
+            const double loss = entry["loss"].get<double>();
+            const double before = smoothed.points.empty() ? loss : smoothed.points.back().second;
+            each.points.emplace_back(step, loss);
+            smoothed.points.emplace_back(step, 0.95 * before + 0.05 * loss);
+        }
+        if (entry.contains("evaluation")) {
+            const Json& evaluation = entry["evaluation"];
+            const double minutes = entry.at("seconds").get<double>() / 60;
+            const auto add = [&](std::map<std::string, Series>& all, const std::string& arm,
+                                 const Json& value) {
+                all[arm].name = arm;
+                all[arm].points.emplace_back(minutes, value.is_number() ? value.get<double>() : NAN);
+            };
+            for (const auto& [arm, value] : evaluation.at("deep").items()) {
+                add(deep, arm, value.at("mean"));
+            }
+            for (const auto& [arm, value] : evaluation.value("answers", Json::object()).items()) {
+                add(digits, arm, value.at("digits").at("mean"));
+            }
+            if (evaluation.contains("recovered") && evaluation["recovered"].at("value").is_number()) {
+                recovered.points.emplace_back(minutes, evaluation["recovered"]["value"].get<double>());
+            }
+        }
     }
-    write_text(folder_ / "curve.html", std::string(curve_page_head) + text + curve_page_tail);
+    const auto values = [](const std::map<std::string, Series>& all) {
+        std::vector<Series> list;
+        list.reserve(all.size());
+        for (const auto& [arm, series] : all) {
+            list.push_back(series);
+        }
+        return list;
+    };
+    Report report("Training run");
+    report.lines("Loss, nats a token", "steps", {each, smoothed});
+    report.lines("Validation, nats a token beyond the window", "minutes", values(deep));
+    report.lines("Share of the lost context recovered", "minutes", {recovered});
+    report.lines("Answers: tokens right", "minutes", values(digits));
+    report.table("Settings", settings);
+    write_text(folder_ / "curve.html", report.html());
 }
 
 } // namespace spool::train

@@ -1,50 +1,18 @@
 // Turns of a small random model whose tokens a script chooses.
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include "chat/conversation.h"
 #include "core/random.h"
+#include "support/scripted.h"
 #include "support/small_model.h"
 
 namespace spool {
 namespace {
 
+using test::Script;
+
 constexpr const char* chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/]\n{% endfor %}"
                                       "{% if add_generation_prompt %}[assistant]{% endif %}";
-
-/// Writes one text an attempt, and the end token behind it.
-class Script final : public Chooser {
-  public:
-    explicit Script(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-    /// `ends`: false goes on with its last token for ever.
-    void add(const std::string& text, bool ends = true) {
-        replies_.push_back(tokenizer_.encode(text, false, true));
-        if (ends) {
-            replies_.back().push_back(tokenizer_.eos());
-        }
-    }
-    Token sample(std::span<const float> /*logits*/) override {
-        std::this_thread::sleep_for(pause);
-        const auto& reply = replies_[std::min(reply_, replies_.size()) - 1];
-        return reply[std::min(at_++, reply.size() - 1)];
-    }
-    void restart(std::span<const Token> /*history*/, uint64_t position) override {
-        ++reply_;
-        at_ = 0;
-        positions.push_back(position);
-    }
-
-    std::vector<uint64_t> positions;
-    std::chrono::milliseconds pause{0};
-
-  private:
-    const Tokenizer& tokenizer_;
-    std::vector<std::vector<Token>> replies_;
-    size_t reply_ = 0;
-    size_t at_ = 0;
-};
 
 class ConversationTest : public test::WithSmallModel {
   protected:

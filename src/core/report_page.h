@@ -1,36 +1,37 @@
-// The page that curve.html is: a head, the data as JSON, a tail that draws it as SVG.
+// The page that a report is: a head, the data as JSON, a tail that draws it as SVG.
 #pragma once
 
-namespace spool::train {
+namespace spool {
 
-constexpr const char* curve_page_head = R"html(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>spool-train</title>
+constexpr const char* report_page_head = R"html(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>spool</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24; background: #fff }
 h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-bottom: 0 }
 svg { width: 100%; height: 16rem } text { font-size: 11px; fill: #59636e } .axis { stroke: #d1d9e0 }
-table { border-collapse: collapse; font-size: 13px } td { padding: 0 1rem 0 0; vertical-align: top }
+table { border-collapse: collapse; font-size: 13px } td, th { padding: 0 1rem 0 0; vertical-align: top; text-align: left }
+.bar rect { fill: #0969da } .bar line { stroke: currentColor; stroke-width: 1.5 } svg.bars { height: auto }
 .legend span { margin-right: 1rem } .legend i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; border-radius: 2px }
 @media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117 } .axis { stroke: #30363d } text { fill: #9198a1 } }
-</style></head><body><h1>Training run</h1><main></main>
+</style></head><body><h1></h1><main></main>
 <script type="application/json" id="data">)html";
 
-constexpr const char* curve_page_tail = R"html(</script>
+constexpr const char* report_page_tail = R"html(</script>
 <script>
-const { settings, entries } = JSON.parse(document.getElementById('data').textContent);
+const page = JSON.parse(document.getElementById('data').textContent);
+document.title = document.querySelector('h1').textContent = page.title;
 const main = document.querySelector('main');
 const colours = ['#0969da', '#cf222e', '#1a7f37', '#9a6700', '#8250df', '#bf3989', '#57606a', '#0550ae'];
 const element = (name, attributes, parent, text) => {
-  const ns = ['svg', 'path', 'line', 'text'].includes(name) ? 'http://www.w3.org/2000/svg' : 'http://www.w3.org/1999/xhtml';
+  const ns = ['svg', 'path', 'line', 'text', 'rect', 'g'].includes(name) ? 'http://www.w3.org/2000/svg' : 'http://www.w3.org/1999/xhtml';
   const made = document.createElementNS(ns, name);
   for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
   if (text !== undefined) made.textContent = text;
   return parent.appendChild(made);
 };
-function chart(title, xName, series) {
-  const points = series.flatMap(s => s.points).filter(p => p.every(Number.isFinite));
-  if (points.length === 0) return;
+function lines({ title, x: xName, series }) {
+  const points = series.flatMap(s => s.points);
   element('h2', {}, main, title);
   const legend = element('div', { class: 'legend' }, main);
   const svg = element('svg', { viewBox: '0 0 900 260', role: 'img', 'aria-label': title }, main);
@@ -45,35 +46,35 @@ function chart(title, xName, series) {
     element('text', { x: x(at), y: 250, 'text-anchor': 'middle' }, svg, Math.round(at * 10) / 10 + (i === 4 ? ' ' + xName : ''));
   }
   series.forEach((s, i) => {
-    const drawn = s.points.filter(p => p.every(Number.isFinite));
-    if (drawn.length === 0) return;
-    element('path', { d: 'M' + drawn.map(p => x(p[0]).toFixed(1) + ',' + y(p[1]).toFixed(1)).join('L'), fill: 'none',
+    element('path', { d: 'M' + s.points.map(p => x(p[0]).toFixed(1) + ',' + y(p[1]).toFixed(1)).join('L'), fill: 'none',
                       stroke: colours[i % colours.length], 'stroke-width': s.thin ? 0.6 : 2 }, svg);
     const label = element('span', {}, legend);
     element('i', { style: 'background:' + colours[i % colours.length] }, label);
     label.append(s.name);
   });
 }
-const steps = entries.filter(e => 'loss' in e), evaluations = entries.filter(e => 'evaluation' in e);
-let mean; const smooth = steps.map(e => [e.step, mean = mean === undefined ? e.loss : 0.95 * mean + 0.05 * e.loss]);
-chart('Loss, nats a token', 'steps', [{ name: 'each step', thin: true, points: steps.map(e => [e.step, e.loss]) },
-                                      { name: 'smoothed', points: smooth }]);
-const arms = evaluations.length ? Object.keys(evaluations[0].evaluation.deep) : [];
-chart('Validation, nats a token beyond the window', 'minutes', arms.map(arm =>
-  ({ name: arm, points: evaluations.map(e => [e.seconds / 60, e.evaluation.deep[arm].mean]) })));
-chart('Share of the lost context recovered', 'minutes',
-  [{ name: 'recovered', points: evaluations.map(e => [e.seconds / 60, e.evaluation.recovered.value]) }]);
-if (evaluations.some(e => e.evaluation.answers))
-  chart('Answers: tokens right', 'minutes', arms.map(arm => ({ name: arm, points: evaluations.filter(e => e.evaluation.answers)
-    .map(e => [e.seconds / 60, e.evaluation.answers[arm].digits.mean]) })));
-element('h2', {}, main, 'Settings');
-const table = element('table', {}, main);
-for (const [key, value] of Object.entries(settings)) {
-  const row = element('tr', {}, table);
-  element('td', {}, row, key);
-  element('td', {}, row, Array.isArray(value) ? value.join(', ') : String(value));
+function bars({ title, bars: shares }) {
+  element('h2', {}, main, title);
+  const svg = element('svg', { viewBox: `0 0 900 ${26 * shares.length + 24}`, role: 'img', 'aria-label': title, class: 'bars' }, main);
+  const x = v => 260 + 520 * v;
+  shares.forEach((share, i) => {
+    const y = 26 * i + 4, bar = element('g', { class: 'bar' }, svg);
+    element('text', { x: 250, y: y + 13, 'text-anchor': 'end' }, svg, share.name);
+    element('rect', { x: x(0), y, width: 520 * share.value, height: 18 }, bar);
+    element('line', { x1: x(share.lo), x2: x(share.hi), y1: y + 9, y2: y + 9 }, bar);
+    element('text', { x: 792, y: y + 13 }, svg, (100 * share.value).toFixed(1) + '%');
+  });
+  for (const v of [0, 0.5, 1]) element('text', { x: x(v), y: 26 * shares.length + 18, 'text-anchor': 'middle' }, svg, 100 * v + '%');
 }
+function table({ title, head, rows }) {
+  element('h2', {}, main, title);
+  const made = element('table', {}, main);
+  if (head.length) { const row = element('tr', {}, made); for (const cell of head) element('th', {}, row, cell); }
+  for (const cells of rows) { const row = element('tr', {}, made); for (const cell of cells) element('td', {}, row, cell); }
+}
+const draw = { lines, bars, table, text: ({ text }) => element('p', {}, main, text) };
+for (const section of page.sections) draw[section.kind](section);
 </script></body></html>
 )html";
 
-} // namespace spool::train
+} // namespace spool
