@@ -35,9 +35,9 @@ constexpr std::array<std::string_view, 16> times = {
 constexpr std::array<std::string_view, 12> joints = {"and", "but",  "while", "because",  "so",    "until",
                                                      "as",  "when", "since", "although", "where", "before"};
 
-template <size_t size>
-std::string_view one_of(const std::array<std::string_view, size>& words, Random& random) {
-    return words[random.below(size)];
+template <size_t Size>
+std::string_view one_of(const std::array<std::string_view, Size>& words, Random& random) {
+    return words[random.below(Size)];
 }
 
 std::string someone(Random& random) {

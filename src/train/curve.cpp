@@ -59,8 +59,10 @@ void Curve::draw(const Json& settings) const {
             for (const auto& [arm, value] : evaluation.at("deep").items()) {
                 add(deep, arm, value.at("mean"));
             }
-            for (const auto& [arm, value] : evaluation.value("answers", Json::object()).items()) {
-                add(digits, arm, value.at("digits").at("mean"));
+            if (evaluation.contains("answers")) {
+                for (const auto& [arm, value] : evaluation["answers"].items()) {
+                    add(digits, arm, value.at("digits").at("mean"));
+                }
             }
             if (evaluation.contains("recovered") && evaluation["recovered"].at("value").is_number()) {
                 recovered.points.emplace_back(minutes, evaluation["recovered"]["value"].get<double>());

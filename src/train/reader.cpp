@@ -160,19 +160,19 @@ at::Device device_of(const Settings& settings) {
     if (settings.device == "cpu" || (settings.device == "auto" && count == 0)) {
         return at::kCPU;
     }
-    int index = 0;
+    std::string_view number = "0";
     if (settings.device == "auto" || settings.device == "cuda") {
         const char* local = std::getenv("LOCAL_RANK");
-        index = local == nullptr ? 0 : std::atoi(local);
+        number = local == nullptr ? number : local;
     } else {
-        const std::string_view text = settings.device;
-        const auto [end, error] = text.starts_with("cuda:")
-                                      ? std::from_chars(text.data() + 5, text.data() + text.size(), index)
-                                      : std::from_chars_result{text.data(), std::errc::invalid_argument};
-        if (error != std::errc() || end != text.data() + text.size()) {
-            fail(ErrorCode::invalid_argument, "--device '{}': expected cpu, cuda, cuda:N or auto",
-                 settings.device);
-        }
+        number = settings.device;
+        number = number.starts_with("cuda:") ? number.substr(5) : "";
+    }
+    int index = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+    if (error != std::errc() || end != number.data() + number.size()) {
+        fail(ErrorCode::invalid_argument, "--device '{}': expected cpu, cuda, cuda:N or auto",
+             settings.device);
     }
     if (index < 0 || index >= count) {
         fail(ErrorCode::invalid_argument, "--device {}: LibTorch sees {} CUDA devices here", settings.device,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -17,7 +17,8 @@ namespace spool::train {
 
 class Reader {
   public:
-    Reader(LanguageModel model, PoolerNet pooler) : model_(std::move(model)), pooler_(std::move(pooler)) {}
+    Reader(LanguageModel model, PoolerNet pooler)
+        : model_(std::move(model)), pooler_(std::make_unique<PoolerNet>(std::move(pooler))) {}
     /// `slots` [m, H]: the vectors that are fed after each chunk, a leaf.
     Reader(LanguageModel model, Tensor slots) : model_(std::move(model)), slots_(std::move(slots)) {}
 
@@ -52,7 +53,7 @@ class Reader {
     Tensor past_of(const PoolTask& task, std::span<const TraceText> traces) const;
 
     LanguageModel model_;
-    std::optional<PoolerNet> pooler_;
+    std::unique_ptr<PoolerNet> pooler_; ///< nullptr where there are slots
     Tensor slots_;
 };
 

@@ -112,7 +112,7 @@ TEST_P(ReferenceTest, ProductsInBf16) {
     };
     const auto [nll, gradients] = run(false);
     const auto [rounded_nll, rounded_gradients] = run(true);
-    const double difference = ((rounded_nll - nll).norm() / nll.norm()).item<double>();
+    const auto difference = ((rounded_nll - nll).norm() / nll.norm()).item<double>();
     EXPECT_GT(difference, 0);
     EXPECT_LT(difference, 1.0 / 64);
     EXPECT_GT(at::cosine_similarity(rounded_gradients, gradients, 0).item<double>(), 0.99);

@@ -15,14 +15,17 @@ namespace {
 /// A port that nobody listened at a moment ago.
 int free_port() {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (listener < 0) {
+        return 0;
+    }
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    ::bind(listener, reinterpret_cast<sockaddr*>(&address), size);
-    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+    const bool bound = ::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                       ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
     ::close(listener);
-    return ntohs(address.sin_port);
+    return bound ? ntohs(address.sin_port) : 0;
 }
 
 class WorkersTest : public TinyRun {
