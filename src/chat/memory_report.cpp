@@ -11,7 +11,7 @@ namespace {
 
 /// The first words of `tokens`, on one line.
 std::string beginning(std::span<const Token> tokens, const Tokenizer& tokenizer) {
-    constexpr size_t most_tokens = 24;
+    constexpr size_t most_tokens = 10;
     std::string text = tokenizer.decode(tokens.first(std::min(tokens.size(), most_tokens)));
     std::ranges::replace(text, '\n', ' ');
     const size_t first = text.find_first_not_of(' ');

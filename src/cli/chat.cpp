@@ -91,7 +91,7 @@ class Chat {
                 break;
             }
             if (line.how == LineEditor::Ended::interrupted) {
-                if (!editor_.on_terminal()) {
+                if (!editor_.on_terminal() || told_to_end()) {
                     return finish(exit_interrupted);
                 }
                 clear_interrupt();
@@ -109,7 +109,7 @@ class Chat {
                 continue;
             }
             reply([&](const TurnEvents& events) { return conversation_->say(decorated(line.text), events); });
-            if (interrupted() && !editor_.on_terminal()) {
+            if (interrupted() && (!editor_.on_terminal() || told_to_end())) {
                 return finish(exit_interrupted);
             }
             clear_interrupt();

@@ -10,8 +10,12 @@ namespace spool::cli {
 namespace {
 
 std::atomic<bool> interrupt_flag{false};
+std::atomic<bool> terminate_flag{false};
 
 void on_signal(int number) {
+    if (number == SIGTERM) {
+        terminate_flag = true;
+    }
     if (interrupt_flag.exchange(true)) {
         std::_Exit(128 + number);
     }
@@ -24,6 +28,8 @@ void print_json(const Json& object) {
 }
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
+
+bool told_to_end() { return terminate_flag; }
 
 void clear_interrupt() { interrupt_flag = false; }
 

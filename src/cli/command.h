@@ -39,6 +39,8 @@ void print_json(const Json& object);
 
 /// Set by the first Ctrl-C (SIGINT, SIGTERM); the second one ends the process at once.
 const std::atomic<bool>& interrupted();
+/// SIGTERM came: end, even where Ctrl-C only stops what is going on.
+bool told_to_end();
 /// Installs the handler. Call before long work that saves what it has.
 void catch_interrupts();
 /// Makes the next Ctrl-C a first one again.

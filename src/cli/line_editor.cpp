@@ -4,8 +4,10 @@
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
+#include <cwchar>
 #include <histedit.h>
 #include <iostream>
+#include <poll.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -20,6 +22,33 @@ namespace {
 constexpr const char* paste_begins = "\033[200~"; // of bracketed paste
 constexpr std::string_view paste_ends = "\033[201~";
 constexpr int history_lines = 1000;
+
+/// One character from the terminal; gives up when the program is asked to end.
+int read_character(EditLine* /*editor*/, wchar_t* character) {
+    constexpr int milliseconds = 200;
+    std::mbstate_t state{};
+    while (true) {
+        pollfd input{STDIN_FILENO, POLLIN, 0};
+        const int ready = ::poll(&input, 1, milliseconds);
+        if (interrupted()) {
+            return 0;
+        }
+        if (ready <= 0) {
+            continue;
+        }
+        char byte = 0;
+        if (::read(STDIN_FILENO, &byte, 1) != 1) {
+            return 0;
+        }
+        const size_t used = std::mbrtowc(character, &byte, 1, &state);
+        if (used == 0 || used == 1) {
+            return 1;
+        }
+        if (used == static_cast<size_t>(-1)) { // not UTF-8
+            state = {};
+        }
+    }
+}
 
 /// What a terminal pastes is inserted as it is, newlines too, instead of being run line by line.
 unsigned char insert_paste(EditLine* editor, int /*key*/) {
@@ -81,6 +110,7 @@ LineEditor::LineEditor(std::filesystem::path history) {
     el_set(s.editor, EL_CLIENTDATA, &s);
     el_set(s.editor, EL_PROMPT, &State::prompt_of);
     el_set(s.editor, EL_EDITOR, "emacs");
+    el_set(s.editor, EL_GETCFN, &read_character);
     el_set(s.editor, EL_HIST, &::history, s.history);
     el_set(s.editor, EL_ADDFN, "spool-paste", "insert what is pasted", &insert_paste);
     // Ctrl-C comes as a key: it drops the line, and nothing else.
@@ -119,13 +149,15 @@ LineEditor::Line LineEditor::read(const std::string& prompt) {
     }
     State& s = *state_;
     s.prompt = prompt;
+    // Before the prompt is seen: what is typed from then on is keys, not signals.
+    el_set(s.editor, EL_PREP_TERM, 1);
     std::fputs("\033[?2004h", stdout);
     std::fflush(stdout);
     int count = 0;
     const char* read = el_gets(s.editor, &count);
     std::fputs("\033[?2004l", stdout);
     std::fflush(stdout);
-    if (std::exchange(s.cancelled, false)) {
+    if (std::exchange(s.cancelled, false) || interrupted()) {
         return {Ended::interrupted, ""};
     }
     if (read == nullptr || count <= 0) {

@@ -26,6 +26,9 @@ void SyntheticArguments::add_to(CLI::App& command, const std::string& group) {
     command.add_option("--facts", facts, "codes, accounts or turns in one trace")
         ->capture_default_str()
         ->group(group);
+    command.add_option("--repeats", repeats, "recall: times each code is asked for")
+        ->capture_default_str()
+        ->group(group);
     command
         .add_option(
             "--distance", distance,
@@ -46,6 +49,7 @@ SyntheticOptions SyntheticArguments::options(const std::string& task) const {
     options.task = synthetic_task_from_string(task);
     options.samples = samples;
     options.facts = facts;
+    options.repeats = repeats;
     const size_t dash = distance.find('-', 1);
     options.distance_low = parse_number(std::string_view(distance).substr(0, dash), distance);
     options.distance_high = dash == std::string::npos

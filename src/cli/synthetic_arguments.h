@@ -12,6 +12,7 @@ namespace spool::cli {
 struct SyntheticArguments {
     size_t samples = 1000;
     int32_t facts = 1;
+    int32_t repeats = 1;
     std::string distance = "1024";
     uint64_t seed = 1;
     std::string filler;

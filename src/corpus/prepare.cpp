@@ -320,6 +320,7 @@ PrepareReport prepare(const SyntheticOptions& synthetic, const PrepareOptions& o
     return output.finish(
         {{"synthetic", to_string(synthetic.task)},
          {"samples", synthetic.samples},
+         {"repeats", synthetic.repeats},
          {"facts", synthetic.facts},
          {"distance", {synthetic.distance_low, synthetic.distance_high}},
          {"seed", synthetic.seed},

@@ -65,6 +65,9 @@ ScriptLine answering(std::string text, int64_t answer, std::string_view tail, in
 
 Script write_recall(const SyntheticOptions& options, Random& random) {
     check_facts(options, colours.size() * things.size());
+    if (options.repeats < 1 || options.repeats > 1000) {
+        fail(ErrorCode::invalid_argument, "--repeats {}: expected 1 to 1000", options.repeats);
+    }
     Script script;
     script.prompt =
         "Think aloud for as long as you like. Codes will be noted in between; when you come to the "
@@ -75,9 +78,11 @@ Script write_recall(const SyntheticOptions& options, Random& random) {
             fmt::format("{} {}", colours[item % colours.size()], things[item / colours.size()]);
         const int64_t code = between(100, 999, random);
         script.lines.push_back({.text = fmt::format("The code of the {} is {}.", thing, code)});
-        script.lines.push_back(
-            answering(fmt::format("What is the code of the {}? The code of the {} is ", thing, thing), code,
-                      ".", distance(options, random)));
+        for (int32_t i = 0; i < options.repeats; ++i) {
+            script.lines.push_back(
+                answering(fmt::format("What is the code of the {}? The code of the {} is ", thing, thing),
+                          code, ".", distance(options, random)));
+        }
     }
     script.closing = "Every code that was asked for has been answered.";
     return script;

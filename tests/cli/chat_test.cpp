@@ -23,6 +23,11 @@ class ChatTest : public ::testing::Test {
         arguments.insert(arguments.end(), more.begin(), more.end());
         return arguments;
     }
+    /// Types at the next prompt.
+    static void enter(test::Terminal& terminal, std::string_view keys) {
+        EXPECT_TRUE(terminal.shows("\033[?2004h")) << terminal.screen();
+        terminal.type(keys);
+    }
     static std::vector<Json> objects(const std::string& text) {
         std::vector<Json> lines;
         std::istringstream stream(text);
@@ -84,51 +89,59 @@ TEST_F(ChatTest, MistakesAreNamed) {
 
 TEST_F(ChatTest, OnATerminalPasteCommandsAndCtrlCDoWhatTheySay) {
     test::Terminal terminal(chat(), 60, 20);
-    ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
-    terminal.type("\033[200~line one\nline two\033[201~\r");
+    enter(terminal, "\033[200~line one\nline two\033[201~\r");
     ASSERT_TRUE(terminal.shows("line two")) << terminal.screen();
     ASSERT_TRUE(terminal.shows("stopped at 6 tokens")) << terminal.screen();
-    terminal.type("/stats\r");
+    enter(terminal, "/stats\r");
     EXPECT_TRUE(terminal.shows("1 turns, 6 tokens")) << "a paste is one turn\n" << terminal.screen();
-    terminal.type("/why\r");
+    enter(terminal, "/why\r");
     EXPECT_TRUE(terminal.shows("pinned            1")) << terminal.screen();
-    terminal.type("half a line\003");
+    enter(terminal, "half a line\003");
     EXPECT_TRUE(terminal.shows("Ctrl-D or /quit ends")) << terminal.screen();
-    terminal.type("/window none\r");
+    enter(terminal, "/window none\r");
     EXPECT_TRUE(terminal.shows("it is 64 now")) << "Ctrl-C dropped the half line\n" << terminal.screen();
-    terminal.type("/window 80\r");
+    enter(terminal, "/window 80\r");
     EXPECT_TRUE(terminal.shows("the window is 80 tokens now")) << terminal.screen();
-    terminal.type("/undo\r");
+    enter(terminal, "/undo\r");
     EXPECT_TRUE(terminal.shows("only the last 4 turns")) << "/window reads again\n" << terminal.screen();
-    terminal.type("Hello\r");
+    enter(terminal, "Hello\r");
     EXPECT_TRUE(terminal.shows("stopped at 6 tokens")) << terminal.screen();
-    terminal.type("/undo\r");
+    enter(terminal, "/undo\r");
     EXPECT_TRUE(terminal.shows("taken back")) << terminal.screen();
-    terminal.type("/save " + (folder_ / "x.spool").string() + "\r");
+    enter(terminal, "/save " + (folder_ / "x.spool").string() + "\r");
     EXPECT_TRUE(terminal.shows("wrote")) << terminal.screen();
-    terminal.type("/reset\r");
+    enter(terminal, "/reset\r");
     EXPECT_TRUE(terminal.shows("forgotten")) << terminal.screen();
-    terminal.type("/load " + (folder_ / "x.spool").string() + "\r");
+    enter(terminal, "/load " + (folder_ / "x.spool").string() + "\r");
     EXPECT_TRUE(terminal.shows("1 turns")) << terminal.screen();
-    terminal.type("/nonsense\r");
+    enter(terminal, "/nonsense\r");
     EXPECT_TRUE(terminal.shows("there is no command /nonsense")) << terminal.screen();
-    terminal.type("\004");
+    enter(terminal, "\004");
     EXPECT_EQ(terminal.exit_code(), 0) << terminal.screen();
+}
+
+TEST_F(ChatTest, TerminationSavesAndEnds) {
+    const std::string file = (folder_ / "ended.spool").string();
+    test::Terminal terminal(chat({"--session", file}), 80, 24);
+    enter(terminal, "Hello\r");
+    ASSERT_TRUE(terminal.shows("stopped at 6 tokens")) << terminal.screen();
+    terminal.signal(SIGTERM);
+    EXPECT_EQ(terminal.exit_code(), 130) << terminal.screen();
+    EXPECT_TRUE(std::filesystem::exists(file));
 }
 
 TEST_F(ChatTest, CtrlCStopsAReplyAndKeepsTheChat) {
     auto arguments = chat();
     *(std::ranges::find(arguments, "-n") + 1) = "100000";
     test::Terminal terminal(arguments, 80, 24);
-    ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
-    terminal.type("Hello\r");
+    enter(terminal, "Hello\r");
     ASSERT_TRUE(terminal.shows("Hello\r\n")) << terminal.screen();
     ::usleep(300000);
     terminal.type("\003");
     EXPECT_TRUE(terminal.shows("(stopped)")) << terminal.screen();
-    terminal.type("/stats\r");
+    enter(terminal, "/stats\r");
     EXPECT_TRUE(terminal.shows("1 turns")) << terminal.screen();
-    terminal.type("/quit\r");
+    enter(terminal, "/quit\r");
     EXPECT_EQ(terminal.exit_code(), 0);
 }
 

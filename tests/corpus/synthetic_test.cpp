@@ -229,6 +229,28 @@ TEST_F(SyntheticTest, filler_is_cut_to_any_number_of_tokens) {
         << "longer than the filler: again";
 }
 
+TEST_F(SyntheticTest, a_code_can_be_asked_for_again_at_the_distance_from_its_last_answer) {
+    options_.distance_low = options_.distance_high = 150;
+    options_.facts = 2;
+    options_.repeats = 3;
+    const SyntheticTrace trace = Synthesizer(options_, encoder_, 0.1).make(1);
+    const Decoded decoded(encoder_, trace.tokens);
+    ASSERT_EQ(trace.answers.size(), 6U);
+    std::map<std::string, std::vector<Answer>> by_lead;
+    for (const Answer& answer : trace.answers) {
+        by_lead[decoded.lead(answer)].push_back(answer);
+    }
+    ASSERT_EQ(by_lead.size(), 2U);
+    for (const auto& [lead, answers] : by_lead) {
+        ASSERT_EQ(answers.size(), 3U);
+        for (size_t i = 1; i < 3; ++i) {
+            EXPECT_EQ(decoded.piece(answers[i]), decoded.piece(answers[0]));
+            EXPECT_GT(answers[i].offset - answers[i - 1].offset, 150);
+            EXPECT_LT(answers[i].offset - answers[i - 1].offset, 170);
+        }
+    }
+}
+
 TEST_F(SyntheticTest, made_up_sentences_fill_where_no_text_is_given) {
     options_.filler.clear();
     options_.distance_low = options_.distance_high = 700;

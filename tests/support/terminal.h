@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <poll.h>
 #include <pty.h>
 #include <string>
@@ -44,8 +45,9 @@ class Terminal {
     void type(std::string_view keys) const {
         [[maybe_unused]] const auto written = ::write(master_, keys.data(), keys.size());
     }
+    void signal(int number) const { ::kill(child_, number); }
     /// True once `text` has been shown since the last call.
-    bool shows(std::string_view text, int seconds = 60) {
+    bool shows(std::string_view text, int seconds = 20) {
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
         while (true) {
             const size_t found = screen_.find(text, seen_);
@@ -61,7 +63,11 @@ class Terminal {
     /// Everything shown so far, escape sequences and all.
     const std::string& screen() const { return screen_; }
     int exit_code() {
-        while (read_some()) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (read_some() && std::chrono::steady_clock::now() < deadline) {
+        }
+        if (std::chrono::steady_clock::now() >= deadline) {
+            ::kill(child_, SIGKILL);
         }
         int status = 0;
         ::waitpid(child_, &status, 0);
