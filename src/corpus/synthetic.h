@@ -27,7 +27,7 @@ SyntheticTask synthetic_task_from_string(const std::string& name);
 struct SyntheticOptions {
     SyntheticTask task = SyntheticTask::recall;
     size_t samples = 1000;
-    int32_t facts = 4; ///< recall: codes; ledger: accounts; rally: turns
+    int32_t facts = 4;   ///< recall: codes; ledger: accounts; rally: turns
     int32_t repeats = 1; ///< recall: times each code is asked for; its last answer states it again
     /// Tokens from the end of the last statement an answer needs to the answer: uniform in [low, high].
     int32_t distance_low = 1024;
