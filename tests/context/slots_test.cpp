@@ -6,8 +6,8 @@
 
 #include "context/session.h"
 #include "core/random.h"
-#include "memory/slots_file.h"
 #include "support/expect_error.h"
+#include "support/slots_bundle.h"
 #include "support/small_model.h"
 
 namespace spool {
@@ -18,19 +18,8 @@ constexpr uint32_t count = 3;
 class SlotsTest : public test::WithSmallModel {
   protected:
     void SetUp() override {
-        Random random(4);
-        SlotsFile file{.width = 64, .count = count, .vectors = {}, .base = model_->identity(), .trained = {}};
-        for (uint32_t i = 0; i < count * file.width; ++i) {
-            file.vectors.push_back(static_cast<float>(random.normal() * 0.05));
-        }
-        std::filesystem::create_directory(folder_ / "bundle");
-        write_slots(folder_ / "bundle" / "slots.gguf", file);
-        Bundle bundle;
-        bundle.folder = folder_ / "bundle";
-        bundle.slots = folder_ / "bundle" / "slots.gguf";
-        bundle.base = file.base;
-        write_bundle(bundle);
-        bundle_ = read_bundle(folder_ / "bundle");
+        bundle_ = test::write_slots_bundle(folder_ / "bundle", *model_, count);
+        Random random(5);
         for (int i = 0; i < 600; ++i) {
             text_.push_back(static_cast<Token>(random.below(256)));
         }

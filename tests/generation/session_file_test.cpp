@@ -10,6 +10,8 @@
 #include "generation/generate.h"
 #include "generation/session_file.h"
 #include "support/model.h"
+#include "support/slots_bundle.h"
+#include "support/small_model.h"
 #include "support/temporary_folder.h"
 
 namespace spool {
@@ -147,6 +149,41 @@ TEST_F(SessionFileTest, AFailedSaveLeavesTheOldFile) {
     EXPECT_TRUE(WIFSIGNALED(status));
     EXPECT_EQ(read_text(file), before);
     restore_session(*session, pool, &bundle_, file);
+}
+
+class SlotsSessionFileTest : public test::WithSmallModel {};
+
+TEST_F(SlotsSessionFileTest, SlotsAreSavedAndRestoredWithTheirPlaces) {
+    const Bundle bundle = test::write_slots_bundle(folder_ / "bundle", *model_, 3);
+    PoolOptions options;
+    options.memory.strategy = StrategyKind::slots;
+    options.memory.window = 24;
+    options.memory.chunk = 16;
+    options.memory.max_slots = 12;
+    options.memory.pin = 5;
+    options.threads = 1;
+    std::vector<Token> text;
+    for (int i = 0; i < 500; ++i) {
+        text.push_back(static_cast<Token>(i * 37 % 256));
+    }
+    const auto rest = [&](Session& session) {
+        session.read(std::span(text).subspan(211));
+        return std::vector(session.logits().begin(), session.logits().end());
+    };
+    std::vector<float> went_on;
+    {
+        SessionPool pool(*model_, &bundle, options);
+        const auto session = pool.open();
+        session->read(std::span(text).first(211));
+        save_session(*session, pool, &bundle, folder_ / "a.spool", {{"note", "kept"}});
+        went_on = rest(*session);
+    }
+    SessionPool pool(*model_, &bundle, options);
+    const auto session = pool.open();
+    EXPECT_EQ(restore_session(*session, pool, &bundle, folder_ / "a.spool"), Json({{"note", "kept"}}));
+    EXPECT_EQ(session->transcript().slot_groups(), 4U);
+    EXPECT_GT(session->transcript().evicted, 0U);
+    EXPECT_EQ(rest(*session), went_on);
 }
 
 } // namespace
