@@ -1,5 +1,6 @@
 // `spool chat`: a conversation on the terminal, or one turn a line from a pipe.
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include <fmt/core.h>
@@ -122,11 +123,13 @@ class Chat {
         conversation_.reset();
         session_.reset();
         pool_.reset();
-        pool_.emplace(*loaded_.model, loaded_.bundle_or_null(), pool_options(arguments_.model, memory_));
+        pool_ = std::make_unique<SessionPool>(*loaded_.model, loaded_.bundle_or_null(),
+                                              pool_options(arguments_.model, memory_));
         session_ = pool_->open();
-        conversation_.emplace(ConversationParts{*session_, tokenizer_, format_, sampler_,
-                                                arguments_.answer_greedy ? &answer_sampler_ : nullptr},
-                              arguments_.rules);
+        conversation_ = std::make_unique<Conversation>(
+            ConversationParts{*session_, tokenizer_, format_, sampler_,
+                              arguments_.answer_greedy ? &answer_sampler_ : nullptr},
+            arguments_.rules);
     }
 
     int finish(int code) {
@@ -321,9 +324,9 @@ class Chat {
     LineEditor editor_;
     ChatScreen screen_;
     MemorySettings memory_;
-    std::optional<SessionPool> pool_;
+    std::unique_ptr<SessionPool> pool_;
     std::unique_ptr<Session> session_;
-    std::optional<Conversation> conversation_;
+    std::unique_ptr<Conversation> conversation_;
 };
 
 int run_chat(const ChatArguments& arguments, const Global& global) {

@@ -236,6 +236,7 @@ Report battery_report(const std::string& title, const std::vector<Attempt>& atte
     constexpr size_t few = 30;
     if (by_problem.size() <= few) {
         std::vector<Bar> bars;
+        bars.reserve(by_problem.size());
         for (const auto& [problem, tried] : by_problem) {
             bars.push_back({problem, summarise(tried).accuracy});
         }

@@ -1,5 +1,5 @@
 // The batteries around scripted models: one that knows everything, and ones that fail each in its way.
-#include <map>
+#include <regex>
 
 #include <gtest/gtest.h>
 
@@ -146,21 +146,26 @@ TEST(Rally, EveryChainFollowsFromItsOwnWords) {
         ASSERT_EQ(chain.questions.size(), 20U);
         int64_t result = 0;
         for (size_t turn = 0; turn < 20; ++turn) {
-            int start = 0;
-            int amount = 0;
-            const char* text = chain.questions[turn].c_str();
-            if (std::sscanf(text, "Start with %d and add %d", &start, &amount) == 2) {
-                result = start + amount;
-            } else if (std::sscanf(text, "Add %d", &amount) == 1) {
-                result += amount;
-            } else if (std::sscanf(text, "Subtract %d", &amount) == 1) {
-                result -= amount;
-            } else if (std::sscanf(text, "Multiply the last result by %d", &amount) == 1) {
-                result *= amount;
+            const std::string& text = chain.questions[turn];
+            std::vector<int64_t> numbers;
+            const std::regex number("[0-9]+");
+            for (auto it = std::sregex_iterator(text.begin(), text.end(), number);
+                 it != std::sregex_iterator(); ++it) {
+                numbers.push_back(std::stoll(it->str()));
+            }
+            ASSERT_EQ(numbers.size(), turn == 0 ? 2U : 1U) << text;
+            if (turn == 0) {
+                result = numbers[0] + numbers[1];
+            } else if (text.starts_with("Add")) {
+                result += numbers[0];
+            } else if (text.starts_with("Subtract")) {
+                result -= numbers[0];
+            } else if (text.starts_with("Multiply")) {
+                result *= numbers[0];
             } else {
-                ASSERT_EQ(std::sscanf(text, "Divide the last result by %d", &amount), 1) << text;
-                ASSERT_EQ(result % amount, 0);
-                result /= amount;
+                ASSERT_TRUE(text.starts_with("Divide")) << text;
+                ASSERT_EQ(result % numbers[0], 0);
+                result /= numbers[0];
             }
             EXPECT_EQ(chain.answers[turn], std::to_string(result)) << text;
             EXPECT_GT(result, 0);

@@ -87,7 +87,7 @@ constexpr Case cases[] = {
     {"Samantha", "Sam", false},
     {"", "Sam", false},
     // LaTeX
-    {"\\left( 3, \\frac{\\pi}{2} \\right)", "(3,\\frac{\\pi}{2})", true},
+    {R"(\left( 3, \frac{\pi}{2} \right))", R"((3,\frac{\pi}{2}))", true},
     {"2\\sqrt{3}", "2\\sqrt{3}", true},
     {"2\\sqrt{2}", "2\\sqrt{3}", false},
     {"$x^2 + 1$", "x^2+1", true},

@@ -162,9 +162,9 @@ TEST_F(SlotsSessionFileTest, SlotsAreSavedAndRestoredWithTheirPlaces) {
     options.memory.max_slots = 12;
     options.memory.pin = 5;
     options.threads = 1;
-    std::vector<Token> text;
-    for (int i = 0; i < 500; ++i) {
-        text.push_back(static_cast<Token>(i * 37 % 256));
+    std::vector<Token> text(500);
+    for (size_t i = 0; i < text.size(); ++i) {
+        text[i] = static_cast<Token>(i * 37 % 256);
     }
     const auto rest = [&](Session& session) {
         session.read(std::span(text).subspan(211));
