@@ -11,6 +11,7 @@ find_package(OpenMP QUIET) # ggml links it where there is one
 spool_require(fmt libfmt-dev)
 spool_require(CLI11 libcli11-dev)
 spool_require(ZLIB zlib1g-dev)
+spool_require(OpenSSL libssl-dev) # llama.cpp's client fetches models over https
 
 # zstd's own CMake package is not in Debian's.
 find_path(ZSTD_INCLUDE_DIR zstd.h)

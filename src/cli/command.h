@@ -28,6 +28,7 @@ void add_run(CLI::App& app, Global& global);
 void add_chat(CLI::App& app, Global& global);
 void add_eval(CLI::App& app, Global& global);
 void add_bench(CLI::App& app, Global& global);
+void add_pull(CLI::App& app, Global& global);
 void add_convert(CLI::App& app, Global& global);
 void add_prepare(CLI::App& app, Global& global);
 void add_init(CLI::App& app, Global& global);

@@ -17,11 +17,10 @@ namespace {
 
 /// llama.cpp's short options of several letters, which no common parser has.
 std::vector<std::string> expand_aliases(int argc, char** argv) {
-    const std::map<std::string, std::string> aliases = {{"-ngl", "--gpu-layers"},
-                                                        {"-ctk", "--cache-type-k"},
-                                                        {"-ctv", "--cache-type-v"},
-                                                        {"-sp", "--special"},
-                                                        {"-sys", "--system"}};
+    const std::map<std::string, std::string> aliases = {
+        {"-ngl", "--gpu-layers"},   {"-hf", "--hf-repo"},   {"-hfr", "--hf-repo"},
+        {"-hff", "--hf-file"},      {"-hft", "--hf-token"}, {"-ctk", "--cache-type-k"},
+        {"-ctv", "--cache-type-v"}, {"-sp", "--special"},   {"-sys", "--system"}};
     std::vector<std::string> arguments;
     for (int i = argc - 1; i > 0; --i) { // CLI11 takes a vector in reverse order
         const auto alias = aliases.find(argv[i]);
@@ -58,6 +57,7 @@ int main_checked(int argc, char** argv) {
     add_chat(app, global);
     add_eval(app, global);
     add_bench(app, global);
+    add_pull(app, global);
     add_convert(app, global);
     add_prepare(app, global);
     add_init(app, global);

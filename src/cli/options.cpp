@@ -7,9 +7,27 @@
 
 namespace spool::cli {
 
-void ModelArguments::add_to(CLI::App& command) {
-    command.add_option("-m,--model", model, "the model, a GGUF file (default: the bundle's model.gguf)")
+void HubArguments::add_to(CLI::App& command) {
+    command.add_option("--hf-token", options.token, "for private repositories (default: HF_TOKEN)")
+        ->envname("HF_TOKEN")
         ->group("Model");
+    command.add_flag("--offline", options.offline, "take from the cache only, fetch nothing")->group("Model");
+}
+
+void ModelArguments::add_to(CLI::App& command) {
+    auto* file =
+        command.add_option("-m,--model", model, "the model, a GGUF file (default: the bundle's model.gguf)")
+            ->group("Model");
+    auto* repository = command
+                           .add_option("--hf-repo", hub_model,
+                                       "the model, user/repo[:quant] of a hub, also -hf: fetched once, then "
+                                       "taken from the cache")
+                           ->excludes(file)
+                           ->group("Model");
+    command.add_option("--hf-file", hub_file, "this file of --hf-repo, also -hff")
+        ->needs(repository)
+        ->group("Model");
+    hub.add_to(command);
     command.add_option("--bundle", bundle, "a trained bundle's folder (pooler or slots, adapter or model)")
         ->group("Model");
     command.add_option("-t,--threads", threads, "threads (default: physical cores)")
@@ -112,11 +130,14 @@ ggml_type cache_type(const std::string& name) {
 namespace {
 
 std::string model_path(const ModelArguments& arguments, const std::optional<Bundle>& bundle) {
+    if (!arguments.hub_model.empty()) {
+        return fetch_model(arguments.hub_model, arguments.hub_file, arguments.hub.options).string();
+    }
     if (arguments.model.empty() && bundle && bundle->model) {
         return bundle->model->string();
     }
     if (arguments.model.empty()) {
-        fail(ErrorCode::invalid_argument, "no model: pass --model FILE.gguf{}",
+        fail(ErrorCode::invalid_argument, "no model: pass --model FILE.gguf or -hf user/repo{}",
              bundle ? "; this bundle holds none of its own" : "");
     }
     return arguments.model;

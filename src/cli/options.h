@@ -10,13 +10,24 @@
 
 #include "context/memory_request.h"
 #include "context/session.h"
+#include "hub/repository.h"
 #include "llm/sampler.h"
 
 namespace spool::cli {
 
+/// How a hub is asked.
+struct HubArguments {
+    HubOptions options;
+
+    void add_to(CLI::App& command);
+};
+
 /// Model, bundle, threads, cache types.
 struct ModelArguments {
     std::string model;
+    std::string hub_model;
+    std::string hub_file;
+    HubArguments hub;
     std::string bundle;
     int threads = 0;
     int gpu_layers = -1;

@@ -31,5 +31,13 @@ TEST(Hash, a_files_hash_is_that_of_its_bytes) {
     test::expect_error(ErrorCode::not_found, {"absent"}, [&] { sha256_file(folder / "absent"); });
 }
 
+TEST(Hash, a_blobs_name_is_what_git_hash_object_prints) {
+    const test::TemporaryFolder folder;
+    write_text(folder / "empty", "");
+    EXPECT_EQ(git_blob_sha1_file(folder / "empty"), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+    write_text(folder / "text", "test content\n");
+    EXPECT_EQ(git_blob_sha1_file(folder / "text"), "d670460b4b4aece5915caf5c68d12f560a9fe3e4");
+}
+
 } // namespace
 } // namespace spool
