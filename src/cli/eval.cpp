@@ -11,6 +11,7 @@ void add_eval(CLI::App& app, Global& global) {
     add_eval_ce(*eval, global);
     add_eval_recall(*eval, global);
     add_eval_batteries(*eval, global);
+    add_eval_endless(*eval, global);
 }
 
 } // namespace spool::cli

@@ -1,5 +1,9 @@
 // `spool eval ce`: cross-entropy with all, part and none of the past.
 #include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -8,7 +12,9 @@
 #include "cli/options.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/progress.h"
+#include "core/report.h"
 #include "eval/cross_entropy.h"
 
 namespace spool::cli {
@@ -20,6 +26,7 @@ struct CeArguments {
     std::string records;
     std::optional<std::string> refresh;
     std::string per_record;
+    std::string report;
     std::vector<std::string> arms;
     size_t limit = 0;
 };
@@ -54,6 +61,40 @@ void print_table(const CrossEntropyResult& result) {
     }
 }
 
+Report report_of(const CrossEntropyResult& result, const std::vector<Record>& records, const Json& settings) {
+    Report report("spool eval ce");
+    if (!std::isnan(result.recovered.value)) {
+        report.bars("Recovered, of what dropping the distant text loses [95% paired bootstrap]",
+                    {{"soft prompt", result.recovered}});
+    }
+    std::vector<std::vector<std::string>> rows;
+    std::vector<Series> by_distance;
+    for (const auto& [arm, text] : arm_texts()) {
+        const auto found = result.arms.find(arm);
+        if (found == result.arms.end()) {
+            continue;
+        }
+        const Interval& i = found->second;
+        rows.push_back(
+            {arm, fmt::format("{:.4f}", i.value), fmt::format("{:.4f} to {:.4f}", i.lo, i.hi), text});
+        std::map<size_t, std::pair<double, double>> sums; // of the records with so many distant tokens
+        for (size_t r = 0; r < result.records.size(); ++r) {
+            auto& [sum, count] = sums[records[r].distant.size()];
+            sum += result.records[r].at(arm);
+            count += 1;
+        }
+        Series line{.name = arm, .points = {}};
+        for (const auto& [distance, sum] : sums) {
+            line.points.emplace_back(distance, sum.first / sum.second);
+        }
+        by_distance.push_back(std::move(line));
+    }
+    report.table("Nats per target token", {"arm", "mean", "95% interval", "the target's past is"}, rows);
+    report.lines("Nats per target token, by the length of the distant text", "distant tokens", by_distance);
+    report.table("Settings", settings);
+    return report;
+}
+
 int run_ce(const CeArguments& arguments, const Global& global) {
     catch_interrupts();
     const Loaded loaded = load(arguments.model);
@@ -68,6 +109,10 @@ int run_ce(const CeArguments& arguments, const Global& global) {
     std::optional<AtomicFile> per_record;
     if (!arguments.per_record.empty()) {
         per_record.emplace(arguments.per_record);
+    }
+    std::optional<AtomicFile> page;
+    if (!arguments.report.empty()) {
+        page.emplace(arguments.report);
     }
     Progress progress("eval ce", records.size());
     CrossEntropyOptions options;
@@ -89,6 +134,16 @@ int run_ce(const CeArguments& arguments, const Global& global) {
     progress.finish();
     if (per_record) {
         per_record->commit();
+    }
+    if (page) {
+        page->write(report_of(result, records,
+                              {{"model", loaded.model->facts().description},
+                               {"bundle", arguments.model.bundle},
+                               {"records", arguments.records},
+                               {"refresh", to_string(refresh)}})
+                        .html());
+        page->commit();
+        log_info("wrote {}", arguments.report);
     }
     if (global.json) {
         Json json = to_json(result);
@@ -114,6 +169,7 @@ void add_eval_ce(CLI::App& eval, Global& global) {
     ce->add_option("--refresh", arguments->refresh, "rebuild | carry (default: as the bundle was trained)");
     ce->add_option("--per-record", arguments->per_record,
                    "write every record's values to this file (JSON Lines)");
+    ce->add_option("--report", arguments->report, "write a page of plots (HTML)");
     ce->add_option("--arms", arguments->arms,
                    "only these: full, window, soft_prompt, noise, other, stream, window_equal, "
                    "full_base, window_base");

@@ -47,6 +47,22 @@ TEST_F(EvalRecallTest, AModelThatSeesTheFactsAnswersAndOneThatDoesNotGuesses) {
     EXPECT_NE(recall({"--strategy", "window", "--seed", "2"}).out, window.out);
 }
 
+TEST_F(EvalRecallTest, SeveralWindowsAreOneGridWithAReport) {
+    const test::TemporaryFolder folder;
+    const auto page = (folder / "grid.html").string();
+    const auto grid = recall({"--strategy", "window", "--windows", "64", "400", "--report", page});
+    ASSERT_EQ(grid.exit_code, 0) << grid.err;
+    const Json json = grid.json();
+    ASSERT_EQ(json["grid"].size(), 2U);
+    EXPECT_EQ(json["grid"][0]["window"], 64);
+    EXPECT_EQ(json["grid"][1]["window"], 400);
+    EXPECT_EQ(json["digits"], recall({"--strategy", "window"}).json()["digits"]) << "its first point";
+    EXPECT_GT(json["grid"][1]["digits"]["mean"], 0.8) << "the facts are still in this window";
+    const std::string html = read_text(page);
+    EXPECT_NE(html.find("Answers given in full, by window"), std::string::npos);
+    EXPECT_NE(html.find("rw 400"), std::string::npos);
+}
+
 TEST_F(EvalRecallTest, MistakesAreNamed) {
     const auto far = recall({}, "far");
     EXPECT_EQ(far.exit_code, 2);
