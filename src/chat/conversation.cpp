@@ -4,52 +4,10 @@
 #include <utility>
 
 #include "core/hash.h"
-#include "generation/generate.h"
-#include "memory/schedule.h"
 
 namespace spool {
 
 namespace {
-
-/// One chooser for the thinking, another for the answer.
-class TwoChoosers final : public Chooser {
-  public:
-    TwoChoosers(Chooser& thinking, Chooser* answer, const ReasoningStream& stream)
-        : thinking_(thinking), answer_(answer), stream_(stream) {}
-
-    Token sample(std::span<const float> logits) override {
-        return answer_ != nullptr && !stream_.thinking() ? answer_->sample(logits) : thinking_.sample(logits);
-    }
-    void restart(std::span<const Token> history, uint64_t position) override {
-        thinking_.restart(history, position);
-        if (answer_ != nullptr) {
-            answer_->restart(history, position);
-        }
-    }
-
-  private:
-    Chooser& thinking_;
-    Chooser* answer_;
-    const ReasoningStream& stream_;
-};
-
-bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
-
-TurnFault judge(const Turn& turn, bool thinks) {
-    if (turn.reason == StopReason::interrupted) {
-        return is_blank(turn.thinking) && is_blank(turn.answer) ? TurnFault::empty : TurnFault::none;
-    }
-    if (turn.reason == StopReason::repetition) {
-        return TurnFault::degenerate;
-    }
-    if (turn.reason == StopReason::time_limit) {
-        return TurnFault::timed_out;
-    }
-    if (is_blank(turn.answer)) {
-        return thinks ? TurnFault::unfinished_thinking : TurnFault::empty;
-    }
-    return TurnFault::none;
-}
 
 template <typename T>
 void append(std::vector<std::byte>& bytes, std::span<const T> values) {
@@ -62,92 +20,23 @@ void append(std::vector<std::byte>& bytes, std::span<const T> values) {
 Conversation::Conversation(const ConversationParts& parts, TurnRules rules)
     : parts_(parts), rules_(std::move(rules)) {}
 
-Conversation::Snapshot Conversation::snapshot() const {
-    const Session& session = parts_.session;
-    if (session.transcript().tokens.empty()) {
-        return {};
-    }
-    const auto logits = session.logits();
-    return {session.transcript(), session.save_cache(), {logits.begin(), logits.end()}};
-}
-
-void Conversation::restore(const Snapshot& snapshot) {
-    if (snapshot.transcript.tokens.empty()) {
-        parts_.session.clear();
-    } else {
-        parts_.session.restore(Transcript(snapshot.transcript), snapshot.cache, snapshot.logits);
-    }
-}
-
-Turn Conversation::attempt(const std::string& user, uint32_t number, const TurnEvents& events) {
-    Session& session = parts_.session;
-    const Stopwatch watch;
-    session.read(session.transcript().tokens.empty() ? parts_.format.first(user) : parts_.format.next(user));
-
-    Turn turn;
-    turn.user = user;
-    ReasoningStream stream(parts_.format.reasoning());
-    const auto take = [&](const ReasoningStream::Piece& piece) {
-        turn.thinking += piece.thinking;
-        turn.answer += piece.answer;
-        if (events.on_thinking && !piece.thinking.empty()) {
-            events.on_thinking(piece.thinking);
-        }
-        if (events.on_answer && !piece.answer.empty()) {
-            events.on_answer(piece.answer);
-        }
-    };
-    TwoChoosers chooser(parts_.chooser, parts_.answer_chooser, stream);
-    const std::vector<Token>& tokens = session.transcript().tokens;
-    chooser.restart(tokens, tokens.size() + (uint64_t{number} << 32U));
-
-    GenerationOptions options;
-    options.max_tokens = rules_.max_tokens;
-    options.max_seconds = rules_.max_seconds;
-    options.repeat_limit = rules_.repeat_limit;
-    options.stop = rules_.stop;
-    // The thinking tags may be control tokens.
-    options.show_special = parts_.format.reasoning().thinks();
-    options.interrupted = events.interrupted;
-    options.on_text = [&](std::string_view text) {
-        take(stream.push(text));
-        return true;
-    };
-    options.on_token = events.on_token;
-    const Generation generation = generate(session, chooser, parts_.tokenizer, options, nullptr);
-    take(stream.finish());
-    turn.reason = generation.reason;
-    turn.tokens = generation.tokens.size();
-    turn.seconds = watch.seconds();
-    turn.fault = judge(turn, stream.thinking());
-    return turn;
-}
-
 Turn Conversation::draw(const std::string& user, uint32_t first_attempt, const TurnEvents& events) {
-    const Snapshot before = snapshot();
-    double seconds = 0;
-    for (uint32_t made = 1;; ++made) {
-        Turn turn = attempt(user, first_attempt + made - 1, events);
-        turn.attempts = made;
-        turn.seconds = seconds += turn.seconds;
-        if (turn.fault == TurnFault::none) {
-            turns_.push_back(turn);
-            before_.push_back(before);
-            next_draws_.push_back(first_attempt + made);
-            if (before_.size() > most_undone) {
-                before_.pop_front();
-                next_draws_.pop_front();
-            }
-            return turn;
-        }
-        restore(before);
-        if (made > rules_.retries || turn.reason == StopReason::interrupted) {
-            return turn;
-        }
-        if (events.on_retry) {
-            events.on_retry(turn.fault, made);
+    const bool begins = parts_.session.transcript().tokens.empty();
+    Snapshot before = take_snapshot(parts_.session);
+    Turn turn = draw_turn(
+        {parts_.session, parts_.tokenizer, parts_.format.reasoning(), parts_.chooser, parts_.answer_chooser},
+        begins ? parts_.format.first(user) : parts_.format.next(user), rules_, before, first_attempt, events);
+    turn.user = user;
+    if (turn.fault == TurnFault::none) {
+        turns_.push_back(turn);
+        before_.push_back(std::move(before));
+        next_draws_.push_back(first_attempt + turn.attempts);
+        if (before_.size() > most_undone) {
+            before_.pop_front();
+            next_draws_.pop_front();
         }
     }
+    return turn;
 }
 
 Turn Conversation::say(const std::string& user, const TurnEvents& events) { return draw(user, 0, events); }
@@ -166,7 +55,7 @@ bool Conversation::undo() {
     if (before_.empty()) {
         return false;
     }
-    restore(before_.back());
+    restore_snapshot(parts_.session, before_.back());
     before_.pop_back();
     next_draws_.pop_back();
     turns_.pop_back();
@@ -187,7 +76,7 @@ void Conversation::resume(std::vector<Turn> turns) {
 }
 
 std::string Conversation::state_hash() const {
-    const Snapshot now = snapshot();
+    const Snapshot now = take_snapshot(parts_.session);
     const Transcript& t = now.transcript;
     std::vector<std::byte> bytes = now.cache;
     append(bytes, std::span<const Token>(t.tokens));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/draw.h"
 #include "chat/turn.h"
 #include "chat/turn_format.h"
 #include "context/session.h"
@@ -52,16 +53,7 @@ class Conversation {
     std::string state_hash() const;
 
   private:
-    struct Snapshot {
-        Transcript transcript;
-        std::vector<std::byte> cache;
-        std::vector<float> logits;
-    };
-
-    Snapshot snapshot() const;
-    void restore(const Snapshot& snapshot);
     Turn draw(const std::string& user, uint32_t first_attempt, const TurnEvents& events);
-    Turn attempt(const std::string& user, uint32_t number, const TurnEvents& events);
 
     ConversationParts parts_;
     TurnRules rules_;

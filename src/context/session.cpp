@@ -1,6 +1,7 @@
 #include "context/session.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "core/error.h"
@@ -19,9 +20,21 @@ void Session::read(std::span<const Token> tokens, const LogitsVisitor* visitor) 
         transcript_.window_start = transcript_.pinned;
     }
     while (!tokens.empty()) {
-        const auto step = tokens.first(std::min(tokens.size(), pool_->step_limit(*this)));
+        const size_t limit = pool_->step_limit(*this);
+        if (limit == 0) {
+            fail(ErrorCode::out_of_memory,
+                 "--strategy full: all {} cells of this session are used; pass a larger --ctx-size, or "
+                 "another "
+                 "strategy",
+                 pool_->settings().full_length);
+        }
+        const auto step = tokens.first(std::min(tokens.size(), limit));
         const Feed feed{this, step};
-        pool_->feed(std::span(&feed, 1), visitor);
+        if (visitor != nullptr) {
+            pool_->feed(std::span(&feed, 1), visitor);
+        } else {
+            pool_->steps_.feed(feed);
+        }
         tokens = tokens.subspan(step.size());
     }
 }
@@ -40,24 +53,30 @@ size_t Session::cells_used() const {
 }
 
 void Session::clear() {
+    const std::scoped_lock lock(pool_->steps_.mutex());
     pool_->context_->remove(sequence_, -1, -1);
     transcript_ = {};
     logits_.clear();
 }
 
-std::vector<std::byte> Session::save_cache() const { return pool_->context_->save_sequence(sequence_); }
+std::vector<std::byte> Session::save_cache() const {
+    const std::scoped_lock lock(pool_->steps_.mutex());
+    return pool_->context_->save_sequence(sequence_);
+}
 
 void Session::restore(Transcript transcript, std::span<const std::byte> cache,
                       std::span<const float> logits) {
     transcript_ = {};
     logits_.clear();
+    const std::scoped_lock lock(pool_->steps_.mutex());
     pool_->context_->load_sequence(sequence_, cache);
     transcript_ = std::move(transcript);
     logits_.assign(logits.begin(), logits.end());
 }
 
 SessionPool::SessionPool(const Model& model, const Bundle* bundle, const PoolOptions& options)
-    : model_(&model), options_(options) {
+    : model_(&model), options_(options),
+      steps_([this](std::span<const Feed> feeds) { feed(feeds); }, options.batch) {
     const int threads = options.threads > 0 ? options.threads : physical_cores();
     if (bundle != nullptr && options.memory.strategy == StrategyKind::slots && !bundle->slots.empty()) {
         slots_ = read_slots(bundle->slots);
@@ -129,6 +148,7 @@ void SessionPool::reconfigure(const MemorySettings& memory) {
 }
 
 std::unique_ptr<Session> SessionPool::open() {
+    const std::scoped_lock lock(steps_.mutex());
     const auto free = std::ranges::find(open_, false);
     if (free == open_.end()) {
         fail(ErrorCode::out_of_memory, "all {} sessions are in use", open_.size());
@@ -138,6 +158,7 @@ std::unique_ptr<Session> SessionPool::open() {
 }
 
 void SessionPool::close(SequenceId sequence) {
+    const std::scoped_lock lock(steps_.mutex());
     context_->remove(sequence, -1, -1);
     open_[static_cast<size_t>(sequence)] = false;
 }
@@ -147,7 +168,12 @@ size_t SessionPool::step_limit(const Session& session) const {
     const size_t pinned = session.transcript_.pinned;
     const size_t pinned_left = pinned - std::min(pinned, session.transcript_.tokens.size());
     const size_t due = strategy_->next_compaction(length);
-    const size_t until_due = due == Strategy::never ? options_.batch : due - length;
+    if (due == Strategy::never) {
+        const size_t used = session.transcript_.tokens.size();
+        return std::min<size_t>(options_.batch,
+                                strategy_->peak_cells() - std::min<size_t>(used, strategy_->peak_cells()));
+    }
+    const size_t until_due = due - length;
     return std::min<size_t>(options_.batch, until_due + pinned_left);
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "context/shared_steps.h"
 #include "context/strategy.h"
 #include "memory/bundle.h"
 
@@ -23,7 +24,8 @@ struct LogitsVisitor {
 };
 
 /// One conversation or chain of thought: a transcript and its part of the cache. Made by SessionPool::open(),
-/// which must outlive it. Not thread-safe: one thread drives a pool and all its sessions.
+/// which must outlive it. One thread at a time drives a session; several threads may drive a pool's sessions
+/// if each is a Participant.
 class Session {
   public:
     ~Session();
@@ -61,12 +63,6 @@ class Session {
     SequenceId sequence_;
     Transcript transcript_;
     std::vector<float> logits_;
-};
-
-/// Tokens for one session in a shared decode.
-struct Feed {
-    Session* session;
-    std::span<const Token> tokens;
 };
 
 struct PoolOptions {
@@ -115,6 +111,7 @@ class SessionPool {
 
     /// Feeds several sessions in one decode of at most options.batch tokens: each session at most until its
     /// next compaction (step_limit), and each only once. Compactions that fall due happen before it returns.
+    /// For one thread that drives all sessions; participants' tokens come here through Session::read().
     void feed(std::span<const Feed> feeds, const LogitsVisitor* visitor = nullptr);
     /// The most tokens feed() takes for this session now.
     size_t step_limit(const Session& session) const;
@@ -131,6 +128,7 @@ class SessionPool {
 
   private:
     friend class Session;
+    friend class Participant;
     void compact(Session& session);
     void close(SequenceId sequence);
 
@@ -146,6 +144,20 @@ class SessionPool {
     std::vector<bool> open_;
     const std::vector<float>* replacement_ = nullptr;
     Batch batch_;
+    SharedSteps steps_; ///< last, so that its thread ends first
+};
+
+/// While it exists, the calling thread drives one of the pool's sessions, and its tokens share decodes with
+/// those of all other participants. Each waits for the slowest, so nothing else should be waited for.
+class Participant {
+  public:
+    explicit Participant(SessionPool& pool) : pool_(&pool) { pool_->steps_.join(); }
+    ~Participant() { pool_->steps_.leave(); }
+    Participant(const Participant&) = delete;
+    Participant& operator=(const Participant&) = delete;
+
+  private:
+    SessionPool* pool_;
 };
 
 } // namespace spool
