@@ -108,10 +108,25 @@ Sampler::Handle Sampler::make_grammar() const {
     if (options_.grammar.empty()) {
         return nullptr;
     }
-    Handle grammar(llama_sampler_init_grammar(tokenizer_->handle(), options_.grammar.c_str(), "root"));
+    const GrammarStart& start = options_.grammar_start;
+    std::vector<const char*> patterns;
+    patterns.reserve(start.patterns.size());
+    for (const auto& pattern : start.patterns) {
+        patterns.push_back(pattern.c_str());
+    }
+    const char* text = options_.grammar.c_str();
+    Handle grammar(start.lazy ? llama_sampler_init_grammar_lazy_patterns(
+                                    tokenizer_->handle(), text, "root", patterns.data(), patterns.size(),
+                                    start.tokens.data(), start.tokens.size())
+                              : llama_sampler_init_grammar(tokenizer_->handle(), text, "root"));
     if (!grammar) {
         fail(ErrorCode::invalid_argument, "the grammar does not parse; it must be GBNF with a rule named "
                                           "root (llama.cpp's grammars/README.md)");
+    }
+    if (!start.lazy) {
+        for (const Token token : tokenizer_->encode(start.prefill, false, true)) {
+            llama_sampler_accept(grammar.get(), token);
+        }
     }
     return grammar;
 }

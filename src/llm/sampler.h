@@ -15,6 +15,14 @@ struct llama_sampler;
 
 namespace spool {
 
+/// When a grammar begins to bind.
+struct GrammarStart {
+    bool lazy = false;                 ///< only behind a trigger; before it anything goes
+    std::vector<std::string> patterns; ///< regular expressions that trigger it
+    std::vector<Token> tokens;         ///< tokens that trigger it
+    std::string prefill;               ///< text of the grammar that the prompt ends in already
+};
+
 struct SamplerOptions {
     float temperature = 0.8F; ///< <= 0: greedy
     int32_t top_k = 40;       ///< <= 0: off
@@ -30,6 +38,7 @@ struct SamplerOptions {
     int32_t dry_penalty_last_n = 64;
     std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
     std::string grammar; ///< GBNF with a root rule; empty: none
+    GrammarStart grammar_start;
     uint32_t seed = 0;
     bool ignore_end = false; ///< end-of-generation tokens are never chosen
 };
