@@ -26,6 +26,7 @@ struct Global {
 
 void add_run(CLI::App& app, Global& global);
 void add_chat(CLI::App& app, Global& global);
+void add_serve(CLI::App& app, Global& global);
 void add_eval(CLI::App& app, Global& global);
 void add_bench(CLI::App& app, Global& global);
 void add_pull(CLI::App& app, Global& global);

@@ -55,6 +55,7 @@ int main_checked(int argc, char** argv) {
     });
     add_run(app, global);
     add_chat(app, global);
+    add_serve(app, global);
     add_eval(app, global);
     add_bench(app, global);
     add_pull(app, global);

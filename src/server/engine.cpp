@@ -1,0 +1,244 @@
+#include "server/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/hash.h"
+#include "server/api_error.h"
+
+namespace spool {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+    const size_t begin = text.find_first_not_of(" \t\r\n");
+    return begin == std::string_view::npos ? ""
+                                           : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+/// Writes down how likely each chosen token was.
+class RecordingChooser final : public Chooser {
+  public:
+    RecordingChooser(Chooser& inner, int top, std::vector<TokenLogprob>& record)
+        : inner_(inner), top_(top), record_(record) {}
+
+    Token sample(std::span<const float> logits) override {
+        const Token token = inner_.sample(logits);
+        const float largest = *std::ranges::max_element(logits);
+        double sum = 0;
+        for (const float logit : logits) {
+            sum += std::exp(static_cast<double>(logit - largest));
+        }
+        const float norm = largest + static_cast<float>(std::log(sum));
+        TokenLogprob entry{token, logits[static_cast<size_t>(token)] - norm, {}};
+        std::vector<Token> order(logits.size());
+        for (size_t i = 0; i < order.size(); ++i) {
+            order[i] = static_cast<Token>(i);
+        }
+        const auto wanted = static_cast<ptrdiff_t>(std::min<size_t>(static_cast<size_t>(top_), order.size()));
+        std::ranges::partial_sort(order, order.begin() + wanted, [&](Token a, Token b) {
+            return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+        });
+        for (ptrdiff_t i = 0; i < wanted; ++i) {
+            entry.top.emplace_back(order[static_cast<size_t>(i)],
+                                   logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - norm);
+        }
+        record_.push_back(std::move(entry));
+        return token;
+    }
+    void restart(std::span<const Token> history, uint64_t position) override {
+        record_.clear(); // another attempt
+        inner_.restart(history, position);
+    }
+
+  private:
+    Chooser& inner_;
+    int top_;
+    std::vector<TokenLogprob>& record_;
+};
+
+/// The keys up to each reply in `messages`, the longest first, each with the number of messages behind it.
+std::vector<std::pair<std::string, size_t>> prefixes(const std::vector<ChatMessage>& messages,
+                                                     const std::string& root) {
+    std::vector<std::pair<std::string, size_t>> found;
+    std::string key = root;
+    for (size_t i = 0; i < messages.size(); ++i) {
+        key = conversation_key(key, messages[i]);
+        if (messages[i].role == "assistant" && i + 1 < messages.size()) {
+            found.emplace_back(key, i + 1);
+        }
+    }
+    std::ranges::reverse(found);
+    return found;
+}
+
+/// Conversations with other tools began with another prompt.
+std::string root_of(const ToolUse& tools) {
+    std::string root = "spool";
+    for (const ChatTool& tool : tools.tools) {
+        root += '\0' + tool.name + '\0' + tool.description + '\0' + tool.parameters;
+    }
+    return root;
+}
+
+} // namespace
+
+std::string conversation_key(const std::string& before, const ChatMessage& message) {
+    std::string all = before + '\0' + message.role + '\0' + std::string(trimmed(message.content)) + '\0' +
+                      message.tool_call_id;
+    for (const ToolCall& call : message.tool_calls) {
+        const Json arguments = Json::parse(call.arguments, nullptr, false);
+        all += '\0' + call.name + '\0' + (arguments.is_discarded() ? call.arguments : arguments.dump());
+    }
+    return sha256(std::as_bytes(std::span(all)));
+}
+
+Engine::Engine(const Model& model, const Bundle* bundle, EngineOptions options)
+    : model_(&model), options_(std::move(options)), tokenizer_(model), template_(model),
+      format_(template_, tokenizer_, options_.reasoning, options_.format),
+      pool_(model, bundle,
+            [&] {
+                PoolOptions pool = options_.pool;
+                pool.memory.pin = format_.pinned();
+                return pool;
+            }()),
+      store_(pool_, bundle, options_.store) {}
+
+std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
+    if (task.messages.empty() && task.raw_prompt.empty()) {
+        bad_request("there is nothing to reply to: pass messages, or a prompt");
+    }
+    const std::string root = root_of(task.tools);
+    const auto known = prefixes(task.messages, root);
+    std::vector<std::string> keys;
+    if (!task.session_id.empty()) {
+        keys.push_back("session " + task.session_id);
+    } else {
+        for (const auto& [key, messages] : known) {
+            keys.push_back(key);
+        }
+    }
+    auto lease = store_.lease(keys);
+    if (!lease) {
+        throw ApiError(
+            503, "overloaded_error",
+            fmt::format("all {} conversations are in use; try again in a moment", options_.pool.sessions));
+    }
+    auto prepared = std::make_unique<Prepared>(task, std::move(lease));
+    const auto index = prepared->lease->known();
+    if (index) {
+        prepared->key_before = keys[*index];
+    }
+    if (!task.session_id.empty()) {
+        prepared->key = "session " + task.session_id;
+    } else {
+        prepared->key = root;
+        for (const ChatMessage& message : task.messages) {
+            prepared->key = conversation_key(prepared->key, message);
+        }
+    }
+    try {
+        if (!task.raw_prompt.empty()) {
+            prepared->prompt.tokens = tokenizer_.encode(task.raw_prompt, true, true);
+        } else if (!index) {
+            prepared->prompt = format_.start(task.messages, task.tools);
+        } else {
+            // With a session's name the whole conversation may come, or only what is new.
+            const size_t read = task.session_id.empty() ? known[*index].second
+                                : known.empty()         ? 0
+                                                        : known.front().second;
+            prepared->prompt = format_.following(
+                {task.messages.begin() + static_cast<ptrdiff_t>(read), task.messages.end()}, task.tools);
+        }
+    } catch (const Error& error) {
+        throw to_api_error(error);
+    }
+    return prepared;
+}
+
+TurnOutcome Engine::run(Prepared& prepared, size_t choice, const OutcomeEvents& events) {
+    const TurnTask& task = prepared.task;
+    Session& session = prepared.lease->session();
+    if (!prepared.begun) {
+        prepared.before = take_snapshot(session);
+        prepared.begun = true;
+    } else {
+        restore_snapshot(session, prepared.before);
+    }
+    TurnOutcome outcome;
+    outcome.known_tokens = session.transcript().tokens.size();
+    outcome.prompt_tokens = outcome.known_tokens + prepared.prompt.tokens.size();
+
+    const ReasoningFormat none;
+    const ReasoningFormat& reasoning = task.raw_prompt.empty() ? format_.reasoning() : none;
+    SamplerOptions constrained = task.sampler;
+    if (!prepared.prompt.grammar.empty()) {
+        constrained.grammar = prepared.prompt.grammar;
+        constrained.grammar_start = prepared.prompt.grammar_start;
+    } else if (!task.answer_grammar.empty()) {
+        constrained.grammar = task.answer_grammar;
+    }
+    Sampler free(tokenizer_, task.sampler);
+    Sampler answer(tokenizer_, constrained);
+    // Without thinking, the reply is the answer.
+    Chooser& first = reasoning.thinks() ? static_cast<Chooser&>(free) : answer;
+    RecordingChooser recorded(first, task.top_logprobs, outcome.logprobs);
+    Chooser& chooser = task.top_logprobs >= 0 ? static_cast<Chooser&>(recorded) : first;
+
+    TurnEvents turn_events;
+    turn_events.on_thinking = [&](std::string_view text) {
+        if (events.on_thinking) {
+            events.on_thinking(text);
+        }
+    };
+    if (prepared.prompt.parser == nullptr) {
+        turn_events.on_answer = events.on_answer;
+    }
+    turn_events.interrupted = events.cancelled;
+    {
+        const Participant taking_part(pool_);
+        outcome.turn =
+            draw_turn({session, tokenizer_, reasoning, chooser, reasoning.thinks() ? &answer : nullptr},
+                      prepared.prompt.tokens, task.rules, prepared.before,
+                      static_cast<uint32_t>(choice) << 8U, turn_events);
+    }
+    if (!outcome.turn.thinking.empty()) {
+        outcome.reasoning_tokens = tokenizer_.encode(outcome.turn.thinking, false, true).size();
+    }
+    if (prepared.prompt.parser != nullptr) {
+        ParsedReply parsed = prepared.prompt.parser->parse(outcome.turn.answer, false);
+        for (size_t i = 0; i < parsed.tool_calls.size(); ++i) {
+            if (parsed.tool_calls[i].id.empty()) {
+                parsed.tool_calls[i].id =
+                    "call_" +
+                    conversation_key(prepared.key, {"assistant", outcome.turn.answer}).substr(0, 16) +
+                    std::to_string(i);
+            }
+        }
+        outcome.turn.answer = parsed.content;
+        outcome.tool_calls = std::move(parsed.tool_calls);
+    }
+    const Transcript& transcript = session.transcript();
+    outcome.compressed_tokens =
+        transcript.window_start - std::min(transcript.window_start, transcript.pinned);
+
+    const bool cancelled = outcome.turn.reason == StopReason::interrupted;
+    if (cancelled && outcome.turn.fault == TurnFault::none) {
+        restore_snapshot(session, prepared.before);
+    }
+    if (cancelled || outcome.turn.fault != TurnFault::none) {
+        if (!prepared.key_before.empty()) {
+            prepared.lease->keep(prepared.key_before, false);
+        }
+    } else if (task.raw_prompt.empty()) {
+        const std::string key =
+            task.session_id.empty()
+                ? conversation_key(prepared.key, {"assistant", outcome.turn.answer, outcome.tool_calls})
+                : prepared.key;
+        prepared.lease->keep(key, !task.session_id.empty());
+    }
+    return outcome;
+}
+
+} // namespace spool

@@ -1,0 +1,101 @@
+#include "server/reply_stream.h"
+
+#include <utility>
+
+#include "server/api_error.h"
+
+namespace spool {
+
+namespace {
+
+constexpr std::chrono::milliseconds moment{200};
+
+/// What a client is told about a reply that could not stand.
+ApiError fault_error(const Turn& turn) {
+    return {500, "server_error", fmt::format("{} ({} attempts)", explain(turn.fault), turn.attempts)};
+}
+
+} // namespace
+
+ReplyStream::ReplyStream(Engine& engine, CompletionRequest request,
+                         std::unique_ptr<Engine::Prepared> prepared, ReplyWriter writer,
+                         std::function<void(const TurnOutcome&)> on_outcome)
+    : engine_(engine), request_(std::move(request)), prepared_(std::move(prepared)),
+      writer_(std::move(writer)), on_outcome_(std::move(on_outcome)), thread_([this] { draw(); }) {}
+
+ReplyStream::~ReplyStream() {
+    cancel();
+    thread_.join();
+}
+
+void ReplyStream::send(const Json& json) {
+    events_.push("data: " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n");
+}
+
+void ReplyStream::draw() {
+    try {
+        for (size_t choice = 0; choice < request_.task.choices && !cancelled_; ++choice) {
+            OutcomeEvents events;
+            events.cancelled = &cancelled_;
+            if (request_.stream) {
+                if (request_.task.raw_prompt.empty()) {
+                    send(writer_.piece(choice, {{"role", "assistant"}, {"content", nullptr}}));
+                }
+                events.on_thinking = [&](std::string_view text) {
+                    send(writer_.piece(choice, {{"reasoning_content", text}}));
+                };
+                events.on_answer = [&](std::string_view text) {
+                    send(writer_.piece(choice, {{"content", text}}));
+                };
+            }
+            TurnOutcome outcome = engine_.run(*prepared_, choice, events);
+            on_outcome_(outcome);
+            if (outcome.turn.fault != TurnFault::none && !cancelled_) {
+                throw fault_error(outcome.turn);
+            }
+            if (request_.stream) {
+                if (prepared_->prompt.parser != nullptr && !outcome.turn.answer.empty()) {
+                    send(writer_.piece(choice, {{"content", outcome.turn.answer}}));
+                }
+                for (const Json& piece : writer_.ending(choice, outcome)) {
+                    send(piece);
+                }
+            }
+            outcomes_.push_back(std::move(outcome));
+        }
+        if (request_.stream && request_.stream_usage && !outcomes_.empty()) {
+            send(writer_.usage_piece(outcomes_));
+        }
+    } catch (const ApiError& error) {
+        error_ = std::current_exception();
+        send(error.body());
+    } catch (const std::exception& error) {
+        error_ = std::current_exception();
+        send(ApiError(500, "server_error", error.what()).body());
+    }
+    prepared_.reset(); // the session is free before the client knows that the reply is complete
+    if (request_.stream) {
+        events_.push("data: [DONE]\n\n");
+    }
+    events_.close();
+}
+
+std::optional<std::string> ReplyStream::next_event() { return events_.pop(moment); }
+
+Json ReplyStream::wait(const std::function<bool()>& abandoned) {
+    while (!events_.finished()) {
+        events_.pop(moment);
+        if (abandoned()) {
+            cancel();
+        }
+    }
+    if (error_) {
+        std::rethrow_exception(error_);
+    }
+    if (outcomes_.empty()) {
+        throw ApiError(499, "cancelled", "the client left");
+    }
+    return writer_.whole(outcomes_);
+}
+
+} // namespace spool

@@ -1,0 +1,242 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cpp-httplib/httplib.h>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "server/api_error.h"
+#include "server/reply_stream.h"
+
+namespace spool {
+
+namespace {
+
+void answer(httplib::Response& response, const Json& json, int status = 200) {
+    response.status = status;
+    response.set_content(json.dump(-1, ' ', false, Json::error_handler_t::replace), "application/json");
+}
+
+Json parse_body(const httplib::Request& request) {
+    try {
+        return Json::parse(request.body);
+    } catch (const Json::parse_error& error) {
+        bad_request(fmt::format("the body is not JSON: {}", error.what()));
+    }
+}
+
+/// Compares in a time that does not tell how much of a key is right.
+bool same_key(const std::string& given, const std::string& key) {
+    unsigned difference = given.size() == key.size() ? 0 : 1;
+    for (size_t i = 0; i < given.size(); ++i) {
+        difference |= static_cast<unsigned>(given[i] ^ key[i % std::max<size_t>(1, key.size())]);
+    }
+    return difference == 0;
+}
+
+/// Starts the drawing of a request's replies, and sends them as its client wants them.
+void reply(const httplib::Request& request, httplib::Response& response, const CompletionRequest& wanted,
+           Engine& engine, ReplyWriter writer, Metrics& metrics, const std::atomic<bool>& stopping) {
+    auto stream =
+        std::make_shared<ReplyStream>(engine, wanted, engine.prepare(wanted.task), std::move(writer),
+                                      [&metrics](const TurnOutcome& outcome) { metrics.add(outcome); });
+    if (!wanted.stream) {
+        answer(response, stream->wait([&] { return stopping || request.is_connection_closed(); }));
+        return;
+    }
+    response.set_chunked_content_provider(
+        "text/event-stream",
+        [stream, &stopping](size_t /*offset*/, httplib::DataSink& sink) {
+            const auto event = stream->next_event();
+            if (stopping) {
+                stream->cancel();
+            }
+            if (event && !sink.write(event->data(), event->size())) {
+                return false;
+            }
+            if (!event && !sink.is_writable()) {
+                return false;
+            }
+            if (stream->finished()) {
+                sink.done();
+            }
+            return true;
+        },
+        [stream](bool /*success*/) { stream->cancel(); });
+}
+
+} // namespace
+
+Server::Server(Engine& engine, ServerOptions options)
+    : engine_(engine), options_(std::move(options)), http_(std::make_unique<httplib::Server>()) {
+    // A thread serves one connection: those that draw, and some that ask for other things or are slow.
+    const size_t threads = engine.options().pool.sessions * 2 + 16;
+    http_->new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
+    http_->set_payload_max_length(options_.max_body_bytes);
+    http_->set_read_timeout(options_.read_seconds);
+    http_->set_write_timeout(options_.read_seconds);
+    http_->set_keep_alive_timeout(5);
+    http_->set_tcp_nodelay(true);
+    add_routes();
+    port_ = options_.port == 0 ? http_->bind_to_any_port(options_.host) : options_.port;
+    if (port_ < 0 || (options_.port != 0 && !http_->bind_to_port(options_.host, port_))) {
+        fail(ErrorCode::io, "{}:{} cannot be listened on: is it in use? --port N chooses another",
+             options_.host, options_.port);
+    }
+}
+
+Server::~Server() { stop(); }
+
+void Server::run() { http_->listen_after_bind(); }
+
+void Server::stop() {
+    stopping_ = true;
+    http_->stop();
+}
+
+bool Server::authorised(const httplib::Request& request) const {
+    if (options_.api_keys.empty() || request.path == "/health" || request.path == "/v1/health") {
+        return true;
+    }
+    const std::string bearer = "Bearer ";
+    std::string given = request.get_header_value("Authorization");
+    given = given.starts_with(bearer) ? given.substr(bearer.size()) : request.get_header_value("X-Api-Key");
+    bool found = false;
+    for (const std::string& key : options_.api_keys) {
+        found = same_key(given, key) || found;
+    }
+    return found;
+}
+
+void Server::guard(const httplib::Request& request, httplib::Response& response, Handler handler) {
+    try {
+        if (!authorised(request)) {
+            throw ApiError(401, "authentication_error",
+                           "a valid API key is needed: Authorization: Bearer KEY");
+        }
+        (this->*handler)(request, response);
+    } catch (const ApiError& error) {
+        metrics_.add_error(error.status());
+        answer(response, error.body(), error.status());
+        if (error.status() == 503) {
+            response.set_header("Retry-After", "2");
+        }
+    } catch (const Error& error) {
+        const ApiError told = to_api_error(error);
+        metrics_.add_error(told.status());
+        answer(response, told.body(), told.status());
+    } catch (const std::exception& error) {
+        metrics_.add_error(500);
+        answer(response, ApiError(500, "server_error", error.what()).body(), 500);
+    }
+}
+
+void Server::add_routes() {
+    const auto get = [this](const std::string& path, Handler handler) {
+        http_->Get(path, [this, handler](const httplib::Request& request, httplib::Response& response) {
+            guard(request, response, handler);
+        });
+    };
+    const auto post = [this](const std::string& path, Handler handler) {
+        http_->Post(path, [this, handler](const httplib::Request& request, httplib::Response& response) {
+            guard(request, response, handler);
+        });
+    };
+    for (const std::string prefix : {"", "/v1"}) {
+        post(prefix + "/chat/completions", &Server::chat_completions);
+        post(prefix + "/completions", &Server::completions);
+        get(prefix + "/models", &Server::models);
+        get(prefix + "/health", &Server::health);
+    }
+    get("/props", &Server::props);
+    get("/slots", &Server::slots);
+    get("/metrics", &Server::metrics);
+    http_->set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+        if (response.body.empty()) {
+            const std::string message =
+                response.status == 413 ? "the body is larger than --max-body allows"
+                : response.status == 404
+                    ? fmt::format("there is no route {} {}", request.method, request.path)
+                    : fmt::format("HTTP status {}", response.status);
+            answer(response, ApiError(response.status, "invalid_request_error", message).body(),
+                   response.status);
+        }
+    });
+    http_->set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+        if (!options_.cors_origin.empty()) {
+            response.set_header("Access-Control-Allow-Origin", options_.cors_origin);
+            response.set_header("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key");
+            response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+        }
+        if (request.method == "OPTIONS") {
+            response.status = 204;
+            return httplib::Server::HandlerResponse::Handled;
+        }
+        return httplib::Server::HandlerResponse::Unhandled;
+    });
+}
+
+void Server::chat_completions(const httplib::Request& request, httplib::Response& response) {
+    const CompletionRequest wanted = parse_chat_request(parse_body(request), engine_.options());
+    reply(request, response, wanted, engine_,
+          ReplyWriter(ReplyShape::chat, fmt::format("chatcmpl-{}", next_id_++),
+                      wanted.model.empty() ? options_.model_name : wanted.model, engine_.tokenizer()),
+          metrics_, stopping_);
+}
+
+void Server::completions(const httplib::Request& request, httplib::Response& response) {
+    const CompletionRequest wanted = parse_text_request(parse_body(request), engine_.options());
+    reply(request, response, wanted, engine_,
+          ReplyWriter(ReplyShape::text, fmt::format("cmpl-{}", next_id_++),
+                      wanted.model.empty() ? options_.model_name : wanted.model, engine_.tokenizer()),
+          metrics_, stopping_);
+}
+
+void Server::models(const httplib::Request& /*request*/, httplib::Response& response) {
+    const ModelFacts& facts = engine_.model().facts();
+    answer(
+        response,
+        {{"object", "list"},
+         {"data",
+          Json::array({{{"id", options_.model_name},
+                        {"object", "model"},
+                        {"created", 0},
+                        {"owned_by", "spool"},
+                        {"meta", {{"n_vocab", facts.vocab_size}, {"description", facts.description}}}}})}});
+}
+
+void Server::health(const httplib::Request& /*request*/, httplib::Response& response) {
+    answer(response, {{"status", "ok"}});
+}
+
+void Server::props(const httplib::Request& /*request*/, httplib::Response& response) {
+    const MemorySettings& memory = engine_.pool().settings();
+    answer(response, {{"total_slots", engine_.options().pool.sessions},
+                      {"model_path", engine_.model().path().string()},
+                      {"model_alias", options_.model_name},
+                      {"strategy", to_string(memory.strategy)},
+                      {"window", memory.window},
+                      {"chunk", memory.chunk},
+                      {"max_distant", memory.max_distant},
+                      {"kv_bytes", engine_.pool().memory().kv},
+                      {"thinks", engine_.format().reasoning().thinks()}});
+}
+
+void Server::slots(const httplib::Request& /*request*/, httplib::Response& response) {
+    Json all = Json::array();
+    for (const StateStore::SlotView& slot : engine_.store().slots()) {
+        all.push_back({{"id", slot.number},
+                       {"is_processing", slot.busy},
+                       {"n_past", slot.tokens},
+                       {"cells", slot.cells}});
+    }
+    answer(response, all);
+}
+
+void Server::metrics(const httplib::Request& /*request*/, httplib::Response& response) {
+    response.set_content(metrics_.text(engine_), "text/plain; version=0.0.4");
+}
+
+} // namespace spool
