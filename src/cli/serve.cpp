@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "generation/announce.h"
 #include "server/server.h"
@@ -21,6 +22,7 @@ struct ServeArguments {
     EngineOptions engine;
     ServerOptions server;
     std::string reasoning = "auto";
+    std::string chat_template;
     std::string sessions_folder;
 };
 
@@ -31,7 +33,11 @@ int run(ServeArguments& arguments, const Global& global) {
     options.pool =
         pool_options(arguments.model, arguments.memory.settings(loaded.bundle_or_null(), *loaded.model));
     options.pool.sessions = parallel;
-    options.reasoning = reasoning_format(arguments.reasoning, ChatTemplate(*loaded.model));
+    if (!arguments.chat_template.empty()) {
+        options.chat_template = read_text(arguments.chat_template);
+    }
+    options.reasoning =
+        reasoning_format(arguments.reasoning, ChatTemplate(*loaded.model, options.chat_template));
     options.store.folder = arguments.sessions_folder;
     Engine engine(*loaded.model, loaded.bundle_or_null(), options);
     announce_memory(engine.pool());
@@ -95,6 +101,8 @@ void add_serve(CLI::App& app, Global& global) {
     rule("--max-seconds", arguments->engine.rules.max_seconds, "most seconds of a reply; 0: any");
     rule("--retries", arguments->engine.rules.retries, "times a reply that cannot stand is drawn again");
     rule("--reasoning", arguments->reasoning, "auto (as the template says) | think | none");
+    rule("--chat-template", arguments->chat_template, "Jinja file (default: the model's own)")
+        ->check(CLI::ExistingFile);
     rule("--persona", arguments->engine.format.persona, "text that stays pinned in every conversation");
     command
         ->add_flag("--system-role", arguments->engine.format.system_role,

@@ -17,6 +17,11 @@ std::string_view trimmed(std::string_view text) {
                                            : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
+/// The text as a client gets it, and will send it back: bytes that are no characters are replaced.
+std::string as_sent(const std::string& text) {
+    return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
 /// Writes down how likely each chosen token was.
 class RecordingChooser final : public Chooser {
   public:
@@ -95,7 +100,8 @@ std::string conversation_key(const std::string& before, const ChatMessage& messa
 }
 
 Engine::Engine(const Model& model, const Bundle* bundle, EngineOptions options)
-    : model_(&model), options_(std::move(options)), tokenizer_(model), template_(model),
+    : model_(&model), options_(std::move(options)), tokenizer_(model),
+      template_(model, options_.chat_template),
       format_(template_, tokenizer_, options_.reasoning, options_.format),
       pool_(model, bundle,
             [&] {
@@ -181,8 +187,9 @@ TurnOutcome Engine::run(Prepared& prepared, size_t choice, const OutcomeEvents& 
     }
     Sampler free(tokenizer_, task.sampler);
     Sampler answer(tokenizer_, constrained);
+    const auto other = options_.chooser ? options_.chooser(tokenizer_) : nullptr;
     // Without thinking, the reply is the answer.
-    Chooser& first = reasoning.thinks() ? static_cast<Chooser&>(free) : answer;
+    Chooser& first = other ? *other : reasoning.thinks() ? static_cast<Chooser&>(free) : answer;
     RecordingChooser recorded(first, task.top_logprobs, outcome.logprobs);
     Chooser& chooser = task.top_logprobs >= 0 ? static_cast<Chooser&>(recorded) : first;
 
@@ -198,11 +205,12 @@ TurnOutcome Engine::run(Prepared& prepared, size_t choice, const OutcomeEvents& 
     turn_events.interrupted = events.cancelled;
     {
         const Participant taking_part(pool_);
-        outcome.turn =
-            draw_turn({session, tokenizer_, reasoning, chooser, reasoning.thinks() ? &answer : nullptr},
-                      prepared.prompt.tokens, task.rules, prepared.before,
-                      static_cast<uint32_t>(choice) << 8U, turn_events);
+        outcome.turn = draw_turn(
+            {session, tokenizer_, reasoning, chooser, reasoning.thinks() && !other ? &answer : nullptr},
+            prepared.prompt.tokens, task.rules, prepared.before, static_cast<uint32_t>(choice) << 8U,
+            turn_events);
     }
+    outcome.turn.answer = as_sent(outcome.turn.answer);
     if (!outcome.turn.thinking.empty()) {
         outcome.reasoning_tokens = tokenizer_.encode(outcome.turn.thinking, false, true).size();
     }

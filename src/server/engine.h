@@ -22,6 +22,9 @@ struct EngineOptions {
     TurnFormatOptions format;
     SamplerOptions sampler; ///< defaults of a request
     ReasoningFormat reasoning;
+    std::string chat_template; ///< Jinja; empty: the model's
+    /// Makes what chooses the tokens of a reply instead of a Sampler; tests write replies with it.
+    std::function<std::unique_ptr<Chooser>(const Tokenizer& tokenizer)> chooser;
     StoreOptions store;
 };
 
