@@ -76,7 +76,7 @@ class Chat {
             memory_.pin = format_.pinned();
         }
         open();
-        announce_memory(*pool_);
+        announce_memory(*pool_, Conversation::most_undone + 2); // the turn's own, and to save
         if (!arguments.session_file.empty() && std::filesystem::exists(arguments.session_file)) {
             load_file(arguments.session_file);
         }

@@ -92,6 +92,7 @@ Report report_of(const Json& identity, const std::vector<Measured>& all) {
     }
     if (all.size() > by_max_distant.size()) {
         std::vector<Series> lines;
+        lines.reserve(by_max_distant.size());
         for (auto& [max_distant, line] : by_max_distant) {
             lines.push_back(std::move(line));
         }

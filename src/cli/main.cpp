@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <fmt/core.h>
 
 #include "cli/command.h"
@@ -37,7 +41,16 @@ int report(const Global& global, std::string_view code, const std::string& messa
     return exit_code;
 }
 
+/// Copies of a session's cache come and go by the megabyte, each of another size. glibc would keep them on
+/// its heap in ever more pieces; mapped, they are given back.
+void give_back_large_blocks() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 int main_checked(int argc, char** argv) {
+    give_back_large_blocks();
     Global global;
     CLI::App app("spool: language models that think on in constant memory");
     app.set_version_flag("--version", "spool " SPOOL_VERSION);

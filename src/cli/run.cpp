@@ -112,7 +112,7 @@ int run(RunArguments& arguments, const Global& global) {
     SessionPool pool(*loaded.model, bundle, pool_options(arguments.model, memory));
     const std::unique_ptr<Session> session = pool.open();
     Sampler sampler(tokenizer, arguments.sampler);
-    const size_t announced = announce_memory(pool);
+    const size_t announced = announce_memory(pool, arguments.session_file.empty() ? 0 : 1);
 
     Meter meter(pool, *session);
     if (!arguments.metrics_file.empty()) {

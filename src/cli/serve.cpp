@@ -40,7 +40,7 @@ int run(ServeArguments& arguments, const Global& global) {
         reasoning_format(arguments.reasoning, ChatTemplate(*loaded.model, options.chat_template));
     options.store.folder = arguments.sessions_folder;
     Engine engine(*loaded.model, loaded.bundle_or_null(), options);
-    announce_memory(engine.pool());
+    announce_memory(engine.pool(), size_t{2} * parallel); // before a turn, and to save
 
     ServerOptions server_options = arguments.server;
     if (server_options.model_name.empty()) {

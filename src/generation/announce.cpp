@@ -28,7 +28,7 @@ size_t status_bytes(const std::string& field) {
 
 } // namespace
 
-size_t announce_memory(SessionPool& pool) {
+size_t announce_memory(SessionPool& pool, size_t copies) {
     // Code, libraries and allocator slack, and what 20,000 tokens of transcript and text add.
     constexpr size_t program = size_t{24} << 20U;
     const PoolMemory& memory = pool.memory();
@@ -36,16 +36,17 @@ size_t announce_memory(SessionPool& pool) {
     // Already counted in the anonymous memory of this moment: the vocabulary, the KV cache (cleared when
     // made), the pooler's weights. Still to come: pages of the mapped model, graph scratch, the pooler's
     // scratch.
-    const size_t bound =
-        status_bytes("RssAnon:") + model_file + memory.compute + memory.pooler_scratch + program;
+    const size_t copy = memory.kv / pool.options().sessions +
+                        static_cast<size_t>(pool.model().facts().vocab_size) * sizeof(float);
+    const size_t bound = status_bytes("RssAnon:") + model_file + memory.compute + memory.pooler_scratch +
+                         copies * copy + program;
     const MemorySettings& s = pool.settings();
-    log_info(
-        "memory: model {} + KV {} ({} cells for pin {} + window {} + chunk {}) + compute {} + pooler {}; "
-        "at most {} resident, however long it runs",
-        format_bytes(static_cast<double>(memory.model)), format_bytes(static_cast<double>(memory.kv)),
-        memory.cells, s.pin, s.window, s.chunk, format_bytes(static_cast<double>(memory.compute)),
-        format_bytes(static_cast<double>(memory.pooler_weights + memory.pooler_scratch)),
-        format_bytes(static_cast<double>(bound)));
+    log_info("memory: model {} + KV {} ({} cells for pin {} + window {} + chunk {}) + compute {} + pooler {} "
+             "+ copies {}; at most {} resident, however long it runs",
+             format_bytes(static_cast<double>(memory.model)), format_bytes(static_cast<double>(memory.kv)),
+             memory.cells, s.pin, s.window, s.chunk, format_bytes(static_cast<double>(memory.compute)),
+             format_bytes(static_cast<double>(memory.pooler_weights + memory.pooler_scratch)),
+             format_bytes(static_cast<double>(copies * copy)), format_bytes(static_cast<double>(bound)));
     return bound;
 }
 

@@ -125,11 +125,13 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
             keys.push_back(key);
         }
     }
-    auto lease = store_.lease(keys);
+    auto lease = store_.lease(keys, !task.session_id.empty());
     if (!lease) {
-        throw ApiError(
-            503, "overloaded_error",
-            fmt::format("all {} conversations are in use; try again in a moment", options_.pool.sessions));
+        const bool full = task.session_id.empty() || store_.busy() == options_.pool.sessions;
+        throw ApiError(503, "overloaded_error",
+                       (full ? fmt::format("all {} conversations are in use", options_.pool.sessions)
+                             : fmt::format("session \"{}\" is being replied to", task.session_id)) +
+                           "; try again in a moment");
     }
     auto prepared = std::make_unique<Prepared>(task, std::move(lease));
     const auto index = prepared->lease->known();

@@ -94,8 +94,8 @@ ToolUse tools_of(const Json& body) {
     for (size_t i = 0; tools.is_array() && i < tools.size(); ++i) {
         const Json function = tools[i].is_object() ? tools[i].value("function", Json()) : Json();
         if (!function.is_object() || !function.value("name", Json()).is_string()) {
-            bad_request(fmt::format(
-                "tools[{}]: expected {{\"type\": \"function\", \"function\": {{\"name\": ...}}}}", i));
+            bad_request(
+                fmt::format(R"(tools[{}]: expected {{"type": "function", "function": {{"name": ...}}}})", i));
         }
         use.tools.push_back({function["name"].get<std::string>(),
                              text_of(function.value("description", Json(""))),

@@ -73,13 +73,20 @@ Server::Server(Engine& engine, ServerOptions options)
     : engine_(engine), options_(std::move(options)), http_(std::make_unique<httplib::Server>()) {
     // A thread serves one connection: those that draw, and some that ask for other things or are slow.
     const size_t threads = engine.options().pool.sessions * 2 + 16;
-    http_->new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
+    http_->new_task_queue = [threads] { return std::make_unique<httplib::ThreadPool>(threads).release(); };
     http_->set_payload_max_length(options_.max_body_bytes);
     http_->set_read_timeout(options_.read_seconds);
     http_->set_write_timeout(options_.read_seconds);
     http_->set_keep_alive_timeout(5);
     http_->set_tcp_nodelay(true);
+    // Not SO_REUSEPORT, the library's own choice: two servers would share one port unawares.
+    http_->set_socket_options(
+        [](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
     add_routes();
+    bind();
+}
+
+void Server::bind() {
     port_ = options_.port == 0 ? http_->bind_to_any_port(options_.host) : options_.port;
     if (port_ < 0 || (options_.port != 0 && !http_->bind_to_port(options_.host, port_))) {
         fail(ErrorCode::io, "{}:{} cannot be listened on: is it in use? --port N chooses another",

@@ -45,6 +45,7 @@ class Server {
     using Handler = void (Server::*)(const httplib::Request&, httplib::Response&);
 
     void add_routes();
+    void bind();
     void guard(const httplib::Request& request, httplib::Response& response, Handler handler);
     bool authorised(const httplib::Request& request) const;
 

@@ -51,12 +51,16 @@ StateStore::Slot* StateStore::take_free() {
     return oldest;
 }
 
-std::unique_ptr<StateStore::Lease> StateStore::lease(const std::vector<std::string>& keys) {
+std::unique_ptr<StateStore::Lease> StateStore::lease(const std::vector<std::string>& keys, bool alone) {
     Slot* slot = nullptr;
     std::optional<size_t> known;
-    bool in_file = false;
+    std::string file_key;
     {
         const std::scoped_lock lock(mutex_);
+        const std::string claim = alone ? keys.front() : "";
+        if (alone && std::ranges::any_of(slots_, [&](const Slot& s) { return s.busy && s.claim == claim; })) {
+            return nullptr;
+        }
         for (size_t i = 0; i < keys.size() && !known; ++i) {
             const auto holder =
                 std::ranges::find_if(slots_, [&](const Slot& s) { return !s.busy && s.key == keys[i]; });
@@ -66,7 +70,7 @@ std::unique_ptr<StateStore::Lease> StateStore::lease(const std::vector<std::stri
             } else if (waits_in_file(keys[i])) {
                 slot = take_free();
                 known = i;
-                in_file = true;
+                file_key = keys[i];
             }
         }
         if (slot == nullptr) {
@@ -77,17 +81,18 @@ std::unique_ptr<StateStore::Lease> StateStore::lease(const std::vector<std::stri
             return nullptr;
         }
         slot->busy = true;
+        slot->claim = claim;
     }
     auto lease = std::make_unique<Lease>(*this, *slot, known);
-    if (!known || in_file) {
+    if (!known || !file_key.empty()) {
         save(*slot);
         slot->session->clear();
         slot->key.clear();
     }
-    if (in_file) {
+    if (!file_key.empty()) {
         try {
-            restore_session(*slot->session, *pool_, bundle_, file_of(keys[*known]));
-            slot->key = keys[*known];
+            restore_session(*slot->session, *pool_, bundle_, file_of(file_key));
+            slot->key = file_key;
             slot->saved = true;
         } catch (const Error& error) {
             log_warning("a saved conversation is read anew: {}", error.what());
@@ -153,6 +158,7 @@ void StateStore::Lease::keep(const std::string& key, bool durable) {
 std::vector<StateStore::SlotView> StateStore::slots() const {
     const std::scoped_lock lock(mutex_);
     std::vector<SlotView> views;
+    views.reserve(slots_.size());
     for (const Slot& slot : slots_) {
         views.push_back(slot.view);
         views.back().busy = slot.busy;

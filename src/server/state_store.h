@@ -55,8 +55,9 @@ class StateStore {
         bool kept_ = false;
     };
 
-    /// Looks for the first of `keys` that is known, in a session or a file. nullptr if all sessions are busy.
-    std::unique_ptr<Lease> lease(const std::vector<std::string>& keys);
+    /// Looks for the first of `keys` that is known, in a session or a file. `alone`: no two leases of
+    /// keys.front() at a time. nullptr if all sessions are busy, or that one is.
+    std::unique_ptr<Lease> lease(const std::vector<std::string>& keys, bool alone);
 
     struct SlotView {
         size_t number = 0;
@@ -71,7 +72,8 @@ class StateStore {
   private:
     struct Slot {
         std::unique_ptr<Session> session;
-        std::string key; ///< empty: the session is
+        std::string key;   ///< empty: the session is
+        std::string claim; ///< while it is busy: the key that nobody else may lease
         bool busy = false;
         bool saved = false; ///< its file is as new as the session
         uint64_t last_used = 0;

@@ -18,6 +18,7 @@ TEST(SharedSteps, EveryStepHoldsTheTokensOfAllParticipants) {
         steps.join();
     }
     std::vector<std::thread> running;
+    running.reserve(4);
     for (size_t i = 0; i < threads; ++i) {
         running.emplace_back([&, i] {
             const std::vector<Token> token = {1};
@@ -52,6 +53,7 @@ TEST(SharedSteps, AStepTakesNoMoreTokensThanItMay) {
         steps.join();
     }
     std::vector<std::thread> running;
+    running.reserve(4);
     for (int i = 0; i < 3; ++i) {
         running.emplace_back([&] {
             steps.feed({nullptr, std::vector<Token>(20, 1)});
@@ -75,6 +77,7 @@ TEST(SharedSteps, AnErrorReachesEveryThreadOfTheStepAndLaterStepsRun) {
         64);
     std::atomic<int> errors = 0;
     std::vector<std::thread> running;
+    running.reserve(4);
     steps.join();
     steps.join();
     for (int i = 0; i < 2; ++i) {
@@ -128,6 +131,7 @@ TEST(SharedSteps, SessionsOfSeveralThreadsReadWhatTheyWouldReadAlone) {
     SessionPool pool(model, nullptr, options);
     std::vector<std::vector<float>> shared(3);
     std::vector<std::thread> running;
+    running.reserve(4);
     for (size_t i = 0; i < 3; ++i) {
         running.emplace_back([&, i] {
             const auto session = pool.open();

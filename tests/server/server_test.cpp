@@ -221,6 +221,31 @@ TEST_F(ServerTest, AFullServerSaysWhenToComeBack) {
     EXPECT_EQ(status, 200);
 }
 
+TEST_F(ServerTest, ASessionThatIsRepliedToIsNotForked) {
+    const Running server(*model_, 2);
+    std::atomic<bool> begun = false;
+    std::atomic<bool> enough = false;
+    Json body = chat_body(Json::array({message("user", "Hello")}), 500);
+    body["session_id"] = "mine";
+    std::thread busy([&] {
+        auto client = server.client();
+        Json streamed = body;
+        streamed["stream"] = true;
+        client.Post("/v1/chat/completions", {}, streamed.dump(), "application/json",
+                    [&](const char*, size_t) {
+                        begun = true;
+                        return !enough.load();
+                    });
+    });
+    while (!begun) {
+        std::this_thread::yield();
+    }
+    const Json refused = chat(server, body, 503);
+    EXPECT_NE(refused["error"]["message"].get<std::string>().find("mine"), std::string::npos) << refused;
+    enough = true;
+    busy.join();
+}
+
 TEST_F(ServerTest, AClientThatLeavesChangesNothing) {
     Running server(*model_, 1);
     Json messages = Json::array({message("user", "Hello")});
@@ -242,6 +267,7 @@ TEST_F(ServerTest, AClientThatLeavesChangesNothing) {
 TEST_F(ServerTest, SeveralClientsAtOnceEachGetTheirOwnReplies) {
     const Running server(*model_, 4);
     std::vector<std::thread> clients;
+    clients.reserve(4);
     for (int i = 0; i < 4; ++i) {
         clients.emplace_back([&, i] {
             Json messages = Json::array({message("user", "I am number " + std::to_string(i))});
