@@ -22,10 +22,11 @@ demo: build model ## the default model thinks on past its window
 	build/bin/spool run -m $(MODEL) --bundle $(BUNDLE) $(DEMO)
 	@echo; echo "model:  $(MODEL)"; echo "bundle: $(BUNDLE)"
 
-test: check-format build model ## everything a change has to pass: layout, build, tests, clang-tidy, installation
+test: check-format build model ## everything a change has to pass: layout, build, tests, clang-tidy, installation, clients
 	ctest --preset release
 	scripts/lint tidy
 	scripts/test-install
+	scripts/test-clients
 
 lint: check-format build ## layout and clang-tidy
 	scripts/lint tidy

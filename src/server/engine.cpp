@@ -118,33 +118,33 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
     const std::string root = root_of(task.tools);
     const auto known = prefixes(task.messages, root);
     std::vector<std::string> keys;
-    if (!task.session_id.empty()) {
-        keys.push_back("session " + task.session_id);
-    } else {
+    if (!task.continues.empty()) {
+        keys.push_back(task.continues);
+    } else if (task.becomes.empty()) {
         for (const auto& [key, messages] : known) {
             keys.push_back(key);
         }
     }
-    auto lease = store_.lease(keys, !task.session_id.empty());
+    auto lease = store_.lease(keys, !task.continues.empty());
     if (!lease) {
-        const bool full = task.session_id.empty() || store_.busy() == options_.pool.sessions;
+        const bool full = task.continues.empty() || store_.busy() == options_.pool.sessions;
         throw ApiError(503, "overloaded_error",
                        (full ? fmt::format("all {} conversations are in use", options_.pool.sessions)
-                             : fmt::format("session \"{}\" is being replied to", task.session_id)) +
+                             : fmt::format("{} is being replied to", task.continues)) +
                            "; try again in a moment");
     }
     auto prepared = std::make_unique<Prepared>(task, std::move(lease));
     const auto index = prepared->lease->known();
     if (index) {
         prepared->key_before = keys[*index];
+    } else if (task.must_exist) {
+        throw ApiError(
+            404, "invalid_request_error",
+            fmt::format("{} is not known here (any more); send the whole conversation", task.continues));
     }
-    if (!task.session_id.empty()) {
-        prepared->key = "session " + task.session_id;
-    } else {
-        prepared->key = root;
-        for (const ChatMessage& message : task.messages) {
-            prepared->key = conversation_key(prepared->key, message);
-        }
+    prepared->key = root;
+    for (const ChatMessage& message : task.messages) {
+        prepared->key = conversation_key(prepared->key, message);
     }
     try {
         if (!task.raw_prompt.empty()) {
@@ -153,19 +153,38 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
             prepared->prompt = format_.start(task.messages, task.tools);
         } else {
             // With a session's name the whole conversation may come, or only what is new.
-            const size_t read = task.session_id.empty() ? known[*index].second
-                                : known.empty()         ? 0
-                                                        : known.front().second;
+            const size_t read = task.continues.empty() ? known[*index].second
+                                : known.empty()        ? 0
+                                                       : known.front().second;
             prepared->prompt = format_.following(
                 {task.messages.begin() + static_cast<ptrdiff_t>(read), task.messages.end()}, task.tools);
         }
     } catch (const Error& error) {
+        put_back(*prepared);
         throw to_api_error(error);
     }
     return prepared;
 }
 
+void Engine::put_back(Prepared& prepared) {
+    if (prepared.begun) {
+        restore_snapshot(prepared.lease->session(), prepared.before);
+    }
+    if (!prepared.key_before.empty()) {
+        prepared.lease->keep(prepared.key_before, false);
+    }
+}
+
 TurnOutcome Engine::run(Prepared& prepared, size_t choice, const OutcomeEvents& events) {
+    try {
+        return draw(prepared, choice, events);
+    } catch (...) {
+        put_back(prepared);
+        throw;
+    }
+}
+
+TurnOutcome Engine::draw(Prepared& prepared, size_t choice, const OutcomeEvents& events) {
     const TurnTask& task = prepared.task;
     Session& session = prepared.lease->session();
     if (!prepared.begun) {
@@ -233,20 +252,13 @@ TurnOutcome Engine::run(Prepared& prepared, size_t choice, const OutcomeEvents& 
     outcome.compressed_tokens =
         transcript.window_start - std::min(transcript.window_start, transcript.pinned);
 
-    const bool cancelled = outcome.turn.reason == StopReason::interrupted;
-    if (cancelled && outcome.turn.fault == TurnFault::none) {
-        restore_snapshot(session, prepared.before);
-    }
-    if (cancelled || outcome.turn.fault != TurnFault::none) {
-        if (!prepared.key_before.empty()) {
-            prepared.lease->keep(prepared.key_before, false);
-        }
+    if (outcome.turn.reason == StopReason::interrupted || outcome.turn.fault != TurnFault::none) {
+        put_back(prepared);
+    } else if (!task.becomes.empty()) {
+        prepared.lease->keep(task.becomes, true);
     } else if (task.raw_prompt.empty()) {
-        const std::string key =
-            task.session_id.empty()
-                ? conversation_key(prepared.key, {"assistant", outcome.turn.answer, outcome.tool_calls})
-                : prepared.key;
-        prepared.lease->keep(key, !task.session_id.empty());
+        prepared.lease->keep(
+            conversation_key(prepared.key, {"assistant", outcome.turn.answer, outcome.tool_calls}), false);
     }
     return outcome;
 }

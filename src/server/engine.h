@@ -30,9 +30,11 @@ struct EngineOptions {
 
 /// One request for a reply.
 struct TurnTask {
-    std::vector<ChatMessage> messages; ///< the whole conversation, or what is new in session `session_id`
+    std::vector<ChatMessage> messages; ///< the whole conversation, or what is new in the one it continues
     std::string raw_prompt;            ///< instead of messages: text as it is, no template, no thinking
-    std::string session_id;            ///< empty: known by its messages
+    std::string continues;             ///< key of the conversation before; empty: found by its messages
+    std::string becomes;               ///< key of the conversation afterwards; empty: that of its messages
+    bool must_exist = false;           ///< what it continues must be there
     ToolUse tools;
     SamplerOptions sampler;
     std::string answer_grammar; ///< of the answer, not of the thinking
@@ -84,6 +86,10 @@ class Engine {
     const TurnFormat& format() const { return format_; }
 
   private:
+    TurnOutcome draw(Prepared& prepared, size_t choice, const OutcomeEvents& events);
+    /// The conversation is what it was before.
+    static void put_back(Prepared& prepared);
+
     const Model* model_;
     EngineOptions options_;
     Tokenizer tokenizer_;

@@ -186,7 +186,9 @@ CompletionRequest common_of(const Json& body, const EngineOptions& defaults, con
     }
     task.choices = get_count(body, "n", 1, 1, 16);
     task.answer_grammar = grammar_of(body);
-    task.session_id = get<std::string>(body, "session_id", "");
+    if (const auto session = get<std::string>(body, "session_id", ""); !session.empty()) {
+        task.continues = task.becomes = fmt::format("session \"{}\"", session);
+    }
     request.stream = get(body, "stream", false);
     const Json stream_options = body.value("stream_options", Json());
     request.stream_usage = stream_options.is_object() && stream_options.value("include_usage", false);
@@ -246,6 +248,12 @@ Json logprobs_of(const TurnOutcome& outcome, const Tokenizer& tokenizer) {
     return {{"content", content}};
 }
 
+int64_t seconds_since_epoch() {
+    return std::chrono::duration_cast<std::chrono::seconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
 } // namespace
 
 CompletionRequest parse_chat_request(const Json& body, const EngineOptions& defaults) {
@@ -296,86 +304,120 @@ Json usage_of(const std::vector<TurnOutcome>& choices) {
             {"compressed_tokens", choices.back().compressed_tokens}};
 }
 
-ReplyWriter::ReplyWriter(ReplyShape shape, std::string id, std::string model, const Tokenizer& tokenizer)
-    : shape_(shape), id_(std::move(id)), model_(std::move(model)), tokenizer_(tokenizer),
-      created_(std::chrono::duration_cast<std::chrono::seconds>(
-                   std::chrono::system_clock::now().time_since_epoch())
-                   .count()) {}
+std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-Json ReplyWriter::head(bool piece) const {
-    const char* object = shape_ == ReplyShape::text ? "text_completion"
-                         : piece                    ? "chat.completion.chunk"
-                                                    : "chat.completion";
-    return {{"id", id_},
-            {"object", object},
-            {"created", created_},
-            {"model", model_},
-            {"choices", Json::array()}};
-}
+namespace {
 
-Json ReplyWriter::choice_of(size_t choice, const TurnOutcome& outcome) const {
-    Json json = {{"index", choice}, {"finish_reason", finish_reason(outcome)}, {"logprobs", nullptr}};
-    if (!outcome.logprobs.empty()) {
-        json["logprobs"] = logprobs_of(outcome, tokenizer_);
-    }
-    if (shape_ == ReplyShape::text) {
-        json["text"] = outcome.turn.answer;
+class CompletionWriter final : public ReplyWriter {
+  public:
+    CompletionWriter(bool text, std::string id, std::string model, bool with_usage,
+                     const Tokenizer& tokenizer)
+        : text_(text), id_(std::move(id)), model_(std::move(model)), with_usage_(with_usage),
+          tokenizer_(tokenizer), created_(seconds_since_epoch()) {}
+
+    Json whole(const std::vector<TurnOutcome>& choices) override {
+        Json json = head(text_ ? "text_completion" : "chat.completion");
+        for (size_t i = 0; i < choices.size(); ++i) {
+            json["choices"].push_back(choice_of(i, choices[i]));
+        }
+        json["usage"] = usage_of(choices);
         return json;
     }
-    json["message"] = {{"role", "assistant"}, {"content", outcome.turn.answer}};
-    if (!outcome.turn.thinking.empty()) {
-        json["message"]["reasoning_content"] = outcome.turn.thinking;
+    Events begin(size_t choice) override {
+        return text_ ? Events{} : Events{piece(choice, {{"role", "assistant"}, {"content", nullptr}})};
     }
-    if (!outcome.tool_calls.empty()) {
-        json["message"]["tool_calls"] = calls_of(outcome, false);
-        if (outcome.turn.answer.empty()) {
-            json["message"]["content"] = nullptr;
+    Events thinking(size_t choice, std::string_view text) override {
+        return text_ ? Events{} : Events{piece(choice, {{"reasoning_content", text}})};
+    }
+    Events answer(size_t choice, std::string_view text) override {
+        return {piece(choice, {{"content", text}})};
+    }
+    Events end(size_t choice, const TurnOutcome& outcome) override {
+        Events events;
+        if (!outcome.tool_calls.empty()) {
+            events.push_back(piece(choice, {{"tool_calls", calls_of(outcome, true)}}));
         }
+        events.push_back(piece(choice, Json::object(), &outcome));
+        return events;
     }
-    return json;
-}
+    Events finish(const std::vector<TurnOutcome>& choices) override {
+        Events events;
+        if (with_usage_) {
+            Json json = head(piece_object());
+            json["usage"] = usage_of(choices);
+            events.push_back(event(json));
+        }
+        events.emplace_back("data: [DONE]\n\n");
+        return events;
+    }
+    Events error(const Json& body) override { return {event(body), "data: [DONE]\n\n"}; }
 
-Json ReplyWriter::whole(const std::vector<TurnOutcome>& choices) const {
-    Json json = head(false);
-    for (size_t i = 0; i < choices.size(); ++i) {
-        json["choices"].push_back(choice_of(i, choices[i]));
-    }
-    json["usage"] = usage_of(choices);
-    return json;
-}
+  private:
+    static std::string event(const Json& json) { return fmt::format("data: {}\n\n", to_line(json)); }
+    const char* piece_object() const { return text_ ? "text_completion" : "chat.completion.chunk"; }
 
-Json ReplyWriter::piece(size_t choice, const Json& delta) const {
-    Json json = head(true);
-    if (shape_ == ReplyShape::text) {
-        json["choices"].push_back({{"index", choice},
-                                   {"text", delta.value("content", "")},
-                                   {"finish_reason", nullptr},
-                                   {"logprobs", nullptr}});
-    } else {
-        json["choices"].push_back(
-            {{"index", choice}, {"delta", delta}, {"finish_reason", nullptr}, {"logprobs", nullptr}});
+    Json head(const char* object) const {
+        return {{"id", id_},
+                {"object", object},
+                {"created", created_},
+                {"model", model_},
+                {"choices", Json::array()}};
     }
-    return json;
-}
 
-std::vector<Json> ReplyWriter::ending(size_t choice, const TurnOutcome& outcome) const {
-    std::vector<Json> pieces;
-    if (!outcome.tool_calls.empty()) {
-        pieces.push_back(piece(choice, {{"tool_calls", calls_of(outcome, true)}}));
+    /// `ended`: this is the choice's last piece.
+    std::string piece(size_t choice, const Json& delta, const TurnOutcome* ended = nullptr) const {
+        Json one = {{"index", choice}, {"finish_reason", nullptr}, {"logprobs", nullptr}};
+        if (text_) {
+            one["text"] = delta.value("content", "");
+        } else {
+            one["delta"] = delta;
+        }
+        if (ended != nullptr) {
+            one["finish_reason"] = finish_reason(*ended);
+            if (!ended->logprobs.empty()) {
+                one["logprobs"] = logprobs_of(*ended, tokenizer_);
+            }
+        }
+        Json json = head(piece_object());
+        json["choices"].push_back(std::move(one));
+        return event(json);
     }
-    Json last = piece(choice, Json::object());
-    last["choices"][0]["finish_reason"] = finish_reason(outcome);
-    if (!outcome.logprobs.empty()) {
-        last["choices"][0]["logprobs"] = logprobs_of(outcome, tokenizer_);
-    }
-    pieces.push_back(std::move(last));
-    return pieces;
-}
 
-Json ReplyWriter::usage_piece(const std::vector<TurnOutcome>& choices) const {
-    Json json = head(true);
-    json["usage"] = usage_of(choices);
-    return json;
+    Json choice_of(size_t choice, const TurnOutcome& outcome) const {
+        Json json = {{"index", choice}, {"finish_reason", finish_reason(outcome)}, {"logprobs", nullptr}};
+        if (!outcome.logprobs.empty()) {
+            json["logprobs"] = logprobs_of(outcome, tokenizer_);
+        }
+        if (text_) {
+            json["text"] = outcome.turn.answer;
+            return json;
+        }
+        json["message"] = {{"role", "assistant"}, {"content", outcome.turn.answer}};
+        if (!outcome.turn.thinking.empty()) {
+            json["message"]["reasoning_content"] = outcome.turn.thinking;
+        }
+        if (!outcome.tool_calls.empty()) {
+            json["message"]["tool_calls"] = calls_of(outcome, false);
+            if (outcome.turn.answer.empty()) {
+                json["message"]["content"] = nullptr;
+            }
+        }
+        return json;
+    }
+
+    bool text_;
+    std::string id_;
+    std::string model_;
+    bool with_usage_;
+    const Tokenizer& tokenizer_;
+    int64_t created_;
+};
+
+} // namespace
+
+std::unique_ptr<ReplyWriter> completion_writer(bool text, const std::string& id, const std::string& model,
+                                               bool with_usage, const Tokenizer& tokenizer) {
+    return std::make_unique<CompletionWriter>(text, id, model, with_usage, tokenizer);
 }
 
 } // namespace spool

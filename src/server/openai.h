@@ -1,7 +1,10 @@
 // OpenAI's request and reply shapes, from and to the engine's.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/json.h"
 #include "server/engine.h"
@@ -22,33 +25,29 @@ CompletionRequest parse_chat_request(const Json& body, const EngineOptions& defa
 /// Of /v1/completions: `prompt` is text, read as it is.
 CompletionRequest parse_text_request(const Json& body, const EngineOptions& defaults);
 
-/// Which of the two shapes a reply has.
-enum class ReplyShape { chat, text };
-
-/// One reply, or one of its pieces, as its route writes it.
+/// Writes replies as a route's clients expect them: whole, or as events ("data: {...}\n\n") one after
+/// another.
 class ReplyWriter {
   public:
-    ReplyWriter(ReplyShape shape, std::string id, std::string model, const Tokenizer& tokenizer);
+    using Events = std::vector<std::string>;
 
-    /// The whole reply, of all choices.
-    Json whole(const std::vector<TurnOutcome>& choices) const;
-    /// A piece of choice number `choice`: {"content": ...}, {"reasoning_content": ...}, {"role": ...}.
-    Json piece(size_t choice, const Json& delta) const;
-    /// The last piece of a choice: why it ended, and tool calls.
-    std::vector<Json> ending(size_t choice, const TurnOutcome& outcome) const;
-    /// A piece without choices, with the counts.
-    Json usage_piece(const std::vector<TurnOutcome>& choices) const;
-
-  private:
-    Json head(bool piece) const;
-    Json choice_of(size_t choice, const TurnOutcome& outcome) const;
-
-    ReplyShape shape_;
-    std::string id_;
-    std::string model_;
-    const Tokenizer& tokenizer_;
-    int64_t created_;
+    virtual ~ReplyWriter() = default;
+    virtual Json whole(const std::vector<TurnOutcome>& choices) = 0;
+    virtual Events begin(size_t choice) = 0;
+    virtual Events thinking(size_t choice, std::string_view text) = 0;
+    virtual Events answer(size_t choice, std::string_view text) = 0;
+    /// All of `outcome` that no event before has told.
+    virtual Events end(size_t choice, const TurnOutcome& outcome) = 0;
+    virtual Events finish(const std::vector<TurnOutcome>& choices) = 0;
+    virtual Events error(const Json& body) = 0;
 };
+
+/// Of /v1/chat/completions, or of /v1/completions if `text`. `with_usage`: a last event counts tokens.
+std::unique_ptr<ReplyWriter> completion_writer(bool text, const std::string& id, const std::string& model,
+                                               bool with_usage, const Tokenizer& tokenizer);
+
+/// JSON on one line; bytes that are no UTF-8 are replaced.
+std::string to_line(const Json& json);
 
 /// {"prompt_tokens", "completion_tokens", "total_tokens", ...} summed over choices of one prompt.
 Json usage_of(const std::vector<TurnOutcome>& choices);

@@ -18,7 +18,7 @@ ApiError fault_error(const Turn& turn) {
 } // namespace
 
 ReplyStream::ReplyStream(Engine& engine, CompletionRequest request,
-                         std::unique_ptr<Engine::Prepared> prepared, ReplyWriter writer,
+                         std::unique_ptr<Engine::Prepared> prepared, std::unique_ptr<ReplyWriter> writer,
                          std::function<void(const TurnOutcome&)> on_outcome)
     : engine_(engine), request_(std::move(request)), prepared_(std::move(prepared)),
       writer_(std::move(writer)), on_outcome_(std::move(on_outcome)), thread_([this] { draw(); }) {}
@@ -28,54 +28,52 @@ ReplyStream::~ReplyStream() {
     thread_.join();
 }
 
-void ReplyStream::send(const Json& json) {
-    events_.push("data: " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n");
+void ReplyStream::send(const ReplyWriter::Events& events) {
+    for (const std::string& event : events) {
+        events_.push(event);
+    }
 }
 
 void ReplyStream::draw() {
+    const bool stream = request_.stream;
+    Json failure;
     try {
         for (size_t choice = 0; choice < request_.task.choices && !cancelled_; ++choice) {
             OutcomeEvents events;
             events.cancelled = &cancelled_;
-            if (request_.stream) {
-                if (request_.task.raw_prompt.empty()) {
-                    send(writer_.piece(choice, {{"role", "assistant"}, {"content", nullptr}}));
-                }
-                events.on_thinking = [&](std::string_view text) {
-                    send(writer_.piece(choice, {{"reasoning_content", text}}));
-                };
-                events.on_answer = [&](std::string_view text) {
-                    send(writer_.piece(choice, {{"content", text}}));
-                };
+            if (stream) {
+                send(writer_->begin(choice));
+                events.on_thinking = [&](std::string_view text) { send(writer_->thinking(choice, text)); };
+                events.on_answer = [&](std::string_view text) { send(writer_->answer(choice, text)); };
             }
             TurnOutcome outcome = engine_.run(*prepared_, choice, events);
             on_outcome_(outcome);
             if (outcome.turn.fault != TurnFault::none && !cancelled_) {
                 throw fault_error(outcome.turn);
             }
-            if (request_.stream) {
-                if (prepared_->prompt.parser != nullptr && !outcome.turn.answer.empty()) {
-                    send(writer_.piece(choice, {{"content", outcome.turn.answer}}));
-                }
-                for (const Json& piece : writer_.ending(choice, outcome)) {
-                    send(piece);
-                }
+            if (stream && prepared_->prompt.parser != nullptr && !outcome.turn.answer.empty()) {
+                send(writer_->answer(choice, outcome.turn.answer));
+            }
+            if (stream) {
+                send(writer_->end(choice, outcome));
             }
             outcomes_.push_back(std::move(outcome));
         }
-        if (request_.stream && request_.stream_usage && !outcomes_.empty()) {
-            send(writer_.usage_piece(outcomes_));
-        }
     } catch (const ApiError& error) {
         error_ = std::current_exception();
-        send(error.body());
+        failure = error.body();
+    } catch (const Error& error) {
+        error_ = std::current_exception();
+        failure = to_api_error(error).body();
     } catch (const std::exception& error) {
         error_ = std::current_exception();
-        send(ApiError(500, "server_error", error.what()).body());
+        failure = ApiError(500, "server_error", error.what()).body();
     }
     prepared_.reset(); // the session is free before the client knows that the reply is complete
-    if (request_.stream) {
-        events_.push("data: [DONE]\n\n");
+    if (stream && error_) {
+        send(writer_->error(failure));
+    } else if (stream && !outcomes_.empty()) {
+        send(writer_->finish(outcomes_));
     }
     events_.close();
 }
@@ -95,7 +93,7 @@ Json ReplyStream::wait(const std::function<bool()>& abandoned) {
     if (outcomes_.empty()) {
         throw ApiError(499, "cancelled", "the client left");
     }
-    return writer_.whole(outcomes_);
+    return writer_->whole(outcomes_);
 }
 
 } // namespace spool

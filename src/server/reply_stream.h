@@ -20,7 +20,7 @@ class ReplyStream {
   public:
     /// Starts drawing. `on_outcome` is called on the drawing thread after each choice.
     ReplyStream(Engine& engine, CompletionRequest request, std::unique_ptr<Engine::Prepared> prepared,
-                ReplyWriter writer, std::function<void(const TurnOutcome&)> on_outcome);
+                std::unique_ptr<ReplyWriter> writer, std::function<void(const TurnOutcome&)> on_outcome);
     /// Cancels what is not drawn yet, and waits for it.
     ~ReplyStream();
     ReplyStream(const ReplyStream&) = delete;
@@ -28,7 +28,7 @@ class ReplyStream {
 
     void cancel() { cancelled_ = true; }
 
-    /// The next piece as an event ("data: {...}\n\n"), "[DONE]" last; nullopt when none came for a moment.
+    /// The next event, as the writer made it; nullopt when none came for a moment.
     std::optional<std::string> next_event();
     bool finished() { return events_.finished(); }
 
@@ -38,12 +38,12 @@ class ReplyStream {
 
   private:
     void draw();
-    void send(const Json& json);
+    void send(const ReplyWriter::Events& events);
 
     Engine& engine_;
     CompletionRequest request_;
     std::unique_ptr<Engine::Prepared> prepared_;
-    ReplyWriter writer_;
+    std::unique_ptr<ReplyWriter> writer_;
     std::function<void(const TurnOutcome&)> on_outcome_;
     Channel<std::string> events_;
     std::vector<TurnOutcome> outcomes_;

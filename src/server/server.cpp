@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "server/api_error.h"
 #include "server/reply_stream.h"
+#include "server/responses.h"
 
 namespace spool {
 
@@ -16,7 +17,7 @@ namespace {
 
 void answer(httplib::Response& response, const Json& json, int status = 200) {
     response.status = status;
-    response.set_content(json.dump(-1, ' ', false, Json::error_handler_t::replace), "application/json");
+    response.set_content(to_line(json), "application/json");
 }
 
 Json parse_body(const httplib::Request& request) {
@@ -38,7 +39,8 @@ bool same_key(const std::string& given, const std::string& key) {
 
 /// Starts the drawing of a request's replies, and sends them as its client wants them.
 void reply(const httplib::Request& request, httplib::Response& response, const CompletionRequest& wanted,
-           Engine& engine, ReplyWriter writer, Metrics& metrics, const std::atomic<bool>& stopping) {
+           Engine& engine, std::unique_ptr<ReplyWriter> writer, Metrics& metrics,
+           const std::atomic<bool>& stopping) {
     auto stream =
         std::make_shared<ReplyStream>(engine, wanted, engine.prepare(wanted.task), std::move(writer),
                                       [&metrics](const TurnOutcome& outcome) { metrics.add(outcome); });
@@ -154,6 +156,7 @@ void Server::add_routes() {
     for (const std::string prefix : {"", "/v1"}) {
         post(prefix + "/chat/completions", &Server::chat_completions);
         post(prefix + "/completions", &Server::completions);
+        post(prefix + "/responses", &Server::responses);
         get(prefix + "/models", &Server::models);
         get(prefix + "/health", &Server::health);
     }
@@ -185,20 +188,30 @@ void Server::add_routes() {
     });
 }
 
+std::string Server::model_of(const CompletionRequest& wanted) const {
+    return wanted.model.empty() ? options_.model_name : wanted.model;
+}
+
 void Server::chat_completions(const httplib::Request& request, httplib::Response& response) {
     const CompletionRequest wanted = parse_chat_request(parse_body(request), engine_.options());
     reply(request, response, wanted, engine_,
-          ReplyWriter(ReplyShape::chat, fmt::format("chatcmpl-{}", next_id_++),
-                      wanted.model.empty() ? options_.model_name : wanted.model, engine_.tokenizer()),
+          completion_writer(false, fmt::format("chatcmpl-{}", next_id_++), model_of(wanted),
+                            wanted.stream_usage, engine_.tokenizer()),
           metrics_, stopping_);
 }
 
 void Server::completions(const httplib::Request& request, httplib::Response& response) {
     const CompletionRequest wanted = parse_text_request(parse_body(request), engine_.options());
     reply(request, response, wanted, engine_,
-          ReplyWriter(ReplyShape::text, fmt::format("cmpl-{}", next_id_++),
-                      wanted.model.empty() ? options_.model_name : wanted.model, engine_.tokenizer()),
+          completion_writer(true, fmt::format("cmpl-{}", next_id_++), model_of(wanted), wanted.stream_usage,
+                            engine_.tokenizer()),
           metrics_, stopping_);
+}
+
+void Server::responses(const httplib::Request& request, httplib::Response& response) {
+    const std::string id = new_response_id();
+    const CompletionRequest wanted = parse_response_request(parse_body(request), id, engine_.options());
+    reply(request, response, wanted, engine_, response_writer(id, model_of(wanted)), metrics_, stopping_);
 }
 
 void Server::models(const httplib::Request& /*request*/, httplib::Response& response) {

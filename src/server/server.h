@@ -9,6 +9,7 @@
 
 #include "server/engine.h"
 #include "server/metrics.h"
+#include "server/openai.h"
 
 namespace httplib {
 class Server;
@@ -47,10 +48,12 @@ class Server {
     void add_routes();
     void bind();
     void guard(const httplib::Request& request, httplib::Response& response, Handler handler);
+    std::string model_of(const CompletionRequest& wanted) const;
     bool authorised(const httplib::Request& request) const;
 
     void chat_completions(const httplib::Request& request, httplib::Response& response);
     void completions(const httplib::Request& request, httplib::Response& response);
+    void responses(const httplib::Request& request, httplib::Response& response);
     void models(const httplib::Request& request, httplib::Response& response);
     void health(const httplib::Request& request, httplib::Response& response);
     void props(const httplib::Request& request, httplib::Response& response);

@@ -434,6 +434,71 @@ TEST_F(ServerTest, AReplyThatCannotStandIsToldAndLeavesNothing) {
     EXPECT_EQ(Json::parse(server.client().Get("/slots")->body)[0]["n_past"], 0);
 }
 
+TEST_F(ServerTest, ARefusedRequestDoesNotLoseItsConversation) {
+    const Running server(*model_, 1);
+    Json messages = Json::array({message("user", "Hello")});
+    const Json first = chat(server, chat_body(messages));
+    answer(messages, first);
+    messages.push_back(message("user", "And then?"));
+    Json wrong = chat_body(messages);
+    wrong["grammar"] = "root ::= (";
+    chat(server, wrong, 400);
+    wrong = chat_body(messages);
+    wrong["top_p"] = 7;
+    chat(server, wrong, 400);
+    EXPECT_EQ(cached(chat(server, chat_body(messages))), first["usage"]["total_tokens"].get<size_t>());
+}
+
+TEST_F(ServerTest, ResponsesAreContinuedByTheirIds) {
+    const Running server(*model_, 2, folder_ / "sessions");
+    const Json first =
+        post(server, "/v1/responses", {{"input", "Hello"}, {"max_output_tokens", 8}, {"seed", 7}});
+    EXPECT_EQ(first["object"], "response");
+    EXPECT_EQ(first["status"], "incomplete") << "it ran into its limit";
+    EXPECT_EQ(first["output"][0]["type"], "message");
+    EXPECT_FALSE(first["output"][0]["content"][0]["text"].get<std::string>().empty());
+    const Json more = {{"input", {{{"role", "user"}, {"content", "And then?"}}}},
+                       {"max_output_tokens", 8},
+                       {"previous_response_id", first["id"]}};
+    for (int i = 0; i < 2; ++i) { // twice: an id can be continued again
+        const Json second = post(server, "/v1/responses", more);
+        EXPECT_EQ(second["usage"]["input_tokens_details"]["cached_tokens"], first["usage"]["total_tokens"]);
+        EXPECT_NE(second["id"], first["id"]);
+    }
+    Json unknown = more;
+    unknown["previous_response_id"] = "resp_0";
+    post(server, "/v1/responses", unknown, 404);
+    post(server, "/v1/responses", {{"input", 3}}, 400);
+}
+
+TEST_F(ServerTest, AResponsesEventsTellItsItems) {
+    const Running server(*model_, 1, {}, {}, [](EngineOptions& options) {
+        options.reasoning = {"<think>", "</think>"};
+        always("Let me see.</think>\n\nFour.")(options);
+    });
+    auto client = server.client();
+    const Json body = {{"input", "2+2?"}, {"stream", true}};
+    const auto response = client.Post("/v1/responses", body.dump(), "application/json");
+    ASSERT_TRUE(response);
+    std::vector<std::string> types;
+    std::string text;
+    Json last;
+    for (size_t at = response->body.find("data: "); at != std::string::npos;
+         at = response->body.find("data: ", at)) {
+        const size_t end = response->body.find("\n\n", at);
+        last = Json::parse(response->body.substr(at + 6, end - at - 6));
+        EXPECT_EQ(last["sequence_number"], types.size());
+        types.push_back(last["type"].get<std::string>());
+        text += types.back() == "response.output_text.delta" ? last["delta"].get<std::string>() : "";
+        at = end;
+    }
+    EXPECT_EQ(types.front(), "response.created");
+    EXPECT_EQ(types.back(), "response.completed");
+    EXPECT_EQ(text, "Four.");
+    EXPECT_EQ(last["response"]["output"][0]["type"], "reasoning");
+    EXPECT_EQ(last["response"]["output"][1]["content"][0]["text"], "Four.");
+}
+
 TEST_F(ServerTest, WrongRequestsAreNamed) {
     ServerOptions options;
     options.max_body_bytes = 100'000;
