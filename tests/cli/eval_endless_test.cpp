@@ -39,7 +39,7 @@ TEST_F(EvalEndlessTest, ManyTurnsAreSummedUpAndDrawn) {
 TEST_F(EvalEndlessTest, TooFewTurnsAreRefused) {
     const auto result = endless({"--turns", "3"});
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_NE(result.err.find("8"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find('8'), std::string::npos) << result.err;
 }
 
 } // namespace

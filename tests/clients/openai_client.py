@@ -55,13 +55,13 @@ check("n and logprobs", len(several.choices) == 2 and len(several.choices[1].log
 completion = client.completions.create(model=model, prompt="Once upon a time", max_tokens=8, temperature=0)
 check("completions", len(completion.choices[0].text) > 0)
 
-response = client.responses.create(model=model, input="What is the capital of France?", temperature=0, max_output_tokens=40)
+response = client.responses.create(model=model, input=question[0]["content"], temperature=0, max_output_tokens=40)
 check("responses", "Paris" in response.output_text, response)
 follow = client.responses.create(model=model, input="And of Italy?", previous_response_id=response.id, temperature=0,
                                  max_output_tokens=40)
 check("previous_response_id", follow.usage.input_tokens_details.cached_tokens == response.usage.total_tokens - 1,
       follow.usage)
-with client.responses.stream(model=model, input="What is the capital of France?", temperature=0,
+with client.responses.stream(model=model, input=question[0]["content"], temperature=0,
                              max_output_tokens=40) as events:
     kinds = [event.type for event in events]
     final = events.get_final_response()
