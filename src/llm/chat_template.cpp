@@ -1,6 +1,7 @@
 #include "llm/chat_template.h"
 
 #include <exception>
+#include <mutex>
 
 #include "chat.h"
 #include "core/error.h"
@@ -107,6 +108,9 @@ RenderedChat ChatTemplate::render(const std::vector<ChatMessage>& messages, bool
         inputs.tools.push_back({tool.name, tool.description, tool.parameters});
     }
     const bool calls = !tools.tools.empty() && tools.choice != "none";
+    // llama.cpp tells templates the date by localtime(), which only one thread at a time may call.
+    static std::mutex one_at_a_time;
+    const std::scoped_lock lock(one_at_a_time);
     try {
         inputs.tool_choice = common_chat_tool_choice_parse_oaicompat(tools.choice);
         inputs.parallel_tool_calls = tools.parallel;

@@ -72,7 +72,8 @@ class ChatTemplate {
 
     /// The conversation as text, ending where the assistant's reply begins if `add_reply_start`. The text
     /// holds control tokens: tokenise it with parse_special, and without add_special if it starts with BOS's
-    /// text. Throws Error{invalid_argument} with the template's own message (some refuse a system role).
+    /// text. Thread-safe. Throws Error{invalid_argument} with the template's own message (some refuse a
+    /// system role).
     RenderedChat render(const std::vector<ChatMessage>& messages, bool add_reply_start,
                         const ToolUse& tools = {}) const;
 
