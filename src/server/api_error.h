@@ -36,4 +36,17 @@ inline ApiError to_api_error(const Error& error) {
     return {theirs ? 400 : 500, theirs ? "invalid_request_error" : "server_error", error.what()};
 }
 
+/// What the exception being handled means to a client.
+inline ApiError current_api_error() {
+    try {
+        throw;
+    } catch (const ApiError& error) {
+        return error;
+    } catch (const Error& error) {
+        return to_api_error(error);
+    } catch (const std::exception& error) {
+        return {500, "server_error", error.what()};
+    }
+}
+
 } // namespace spool

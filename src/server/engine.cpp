@@ -63,19 +63,25 @@ class RecordingChooser final : public Chooser {
     std::vector<TokenLogprob>& record_;
 };
 
-/// The keys up to each reply in `messages`, the longest first, each with the number of messages behind it.
-std::vector<std::pair<std::string, size_t>> prefixes(const std::vector<ChatMessage>& messages,
-                                                     const std::string& root) {
-    std::vector<std::pair<std::string, size_t>> found;
-    std::string key = root;
-    for (size_t i = 0; i < messages.size(); ++i) {
-        key = conversation_key(key, messages[i]);
-        if (messages[i].role == "assistant" && i + 1 < messages.size()) {
-            found.emplace_back(key, i + 1);
+/// The key after each of `messages`.
+std::vector<std::string> keys_of(const std::vector<ChatMessage>& messages, const std::string& root) {
+    std::vector<std::string> keys;
+    keys.reserve(messages.size());
+    for (const ChatMessage& message : messages) {
+        keys.push_back(conversation_key(keys.empty() ? root : keys.back(), message));
+    }
+    return keys;
+}
+
+/// The numbers of messages up to each reply that something follows, the longest first.
+std::vector<size_t> turns_before(const std::vector<ChatMessage>& messages) {
+    std::vector<size_t> lengths;
+    for (size_t length = messages.size(); length-- > 1;) {
+        if (messages[length - 1].role == "assistant") {
+            lengths.push_back(length);
         }
     }
-    std::ranges::reverse(found);
-    return found;
+    return lengths;
 }
 
 /// Conversations with other tools began with another prompt.
@@ -116,13 +122,14 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
         bad_request("there is nothing to reply to: pass messages, or a prompt");
     }
     const std::string root = root_of(task.tools);
-    const auto known = prefixes(task.messages, root);
+    const std::vector<std::string> message_keys = keys_of(task.messages, root);
+    const std::vector<size_t> known = turns_before(task.messages);
     std::vector<std::string> keys;
     if (!task.continues.empty()) {
         keys.push_back(task.continues);
     } else if (task.becomes.empty()) {
-        for (const auto& [key, messages] : known) {
-            keys.push_back(key);
+        for (const size_t length : known) {
+            keys.push_back(message_keys[length - 1]);
         }
     }
     auto lease = store_.lease(keys, !task.continues.empty());
@@ -142,10 +149,7 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
             404, "invalid_request_error",
             fmt::format("{} is not known here (any more); send the whole conversation", task.continues));
     }
-    prepared->key = root;
-    for (const ChatMessage& message : task.messages) {
-        prepared->key = conversation_key(prepared->key, message);
-    }
+    prepared->key = message_keys.empty() ? root : message_keys.back();
     try {
         if (!task.raw_prompt.empty()) {
             prepared->prompt.tokens = tokenizer_.encode(task.raw_prompt, true, true);
@@ -153,9 +157,7 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
             prepared->prompt = format_.start(task.messages, task.tools);
         } else {
             // With a session's name the whole conversation may come, or only what is new.
-            const size_t read = task.continues.empty() ? known[*index].second
-                                : known.empty()        ? 0
-                                                       : known.front().second;
+            const size_t read = task.continues.empty() ? known[*index] : known.empty() ? 0 : known.front();
             prepared->prompt = format_.following(
                 {task.messages.begin() + static_cast<ptrdiff_t>(read), task.messages.end()}, task.tools);
         }
@@ -215,11 +217,7 @@ TurnOutcome Engine::draw(Prepared& prepared, size_t choice, const OutcomeEvents&
     Chooser& chooser = task.top_logprobs >= 0 ? static_cast<Chooser&>(recorded) : first;
 
     TurnEvents turn_events;
-    turn_events.on_thinking = [&](std::string_view text) {
-        if (events.on_thinking) {
-            events.on_thinking(text);
-        }
-    };
+    turn_events.on_thinking = events.on_thinking;
     if (prepared.prompt.parser == nullptr) {
         turn_events.on_answer = events.on_answer;
     }

@@ -248,12 +248,6 @@ Json logprobs_of(const TurnOutcome& outcome, const Tokenizer& tokenizer) {
     return {{"content", content}};
 }
 
-int64_t seconds_since_epoch() {
-    return std::chrono::duration_cast<std::chrono::seconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
 } // namespace
 
 CompletionRequest parse_chat_request(const Json& body, const EngineOptions& defaults) {
@@ -302,6 +296,12 @@ Json usage_of(const std::vector<TurnOutcome>& choices) {
             {"prompt_tokens_details", {{"cached_tokens", first.known_tokens}}},
             {"completion_tokens_details", {{"reasoning_tokens", reasoning}}},
             {"compressed_tokens", choices.back().compressed_tokens}};
+}
+
+int64_t seconds_since_epoch() {
+    return std::chrono::duration_cast<std::chrono::seconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
 }
 
 std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }

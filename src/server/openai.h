@@ -46,6 +46,9 @@ class ReplyWriter {
 std::unique_ptr<ReplyWriter> completion_writer(bool text, const std::string& id, const std::string& model,
                                                bool with_usage, const Tokenizer& tokenizer);
 
+/// As OpenAI's shapes state times.
+int64_t seconds_since_epoch();
+
 /// JSON on one line; bytes that are no UTF-8 are replaced.
 std::string to_line(const Json& json);
 

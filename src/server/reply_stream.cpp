@@ -59,15 +59,9 @@ void ReplyStream::draw() {
             }
             outcomes_.push_back(std::move(outcome));
         }
-    } catch (const ApiError& error) {
+    } catch (const std::exception&) {
         error_ = std::current_exception();
-        failure = error.body();
-    } catch (const Error& error) {
-        error_ = std::current_exception();
-        failure = to_api_error(error).body();
-    } catch (const std::exception& error) {
-        error_ = std::current_exception();
-        failure = ApiError(500, "server_error", error.what()).body();
+        failure = current_api_error().body();
     }
     prepared_.reset(); // the session is free before the client knows that the reply is complete
     if (stream && error_) {

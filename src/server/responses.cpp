@@ -1,6 +1,5 @@
 #include "server/responses.h"
 
-#include <chrono>
 #include <random>
 #include <utility>
 
@@ -78,10 +77,7 @@ Json chat_body_of(const Json& body) {
 class ResponseWriter final : public ReplyWriter {
   public:
     ResponseWriter(std::string id, std::string model)
-        : id_(std::move(id)), model_(std::move(model)),
-          created_(std::chrono::duration_cast<std::chrono::seconds>(
-                       std::chrono::system_clock::now().time_since_epoch())
-                       .count()) {}
+        : id_(std::move(id)), model_(std::move(model)), created_(seconds_since_epoch()) {}
 
     Json whole(const std::vector<TurnOutcome>& choices) override {
         const TurnOutcome& outcome = choices.front();

@@ -126,19 +126,13 @@ void Server::guard(const httplib::Request& request, httplib::Response& response,
                            "a valid API key is needed: Authorization: Bearer KEY");
         }
         (this->*handler)(request, response);
-    } catch (const ApiError& error) {
+    } catch (const std::exception&) {
+        const ApiError error = current_api_error();
         metrics_.add_error(error.status());
         answer(response, error.body(), error.status());
         if (error.status() == 503) {
             response.set_header("Retry-After", "2");
         }
-    } catch (const Error& error) {
-        const ApiError told = to_api_error(error);
-        metrics_.add_error(told.status());
-        answer(response, told.body(), told.status());
-    } catch (const std::exception& error) {
-        metrics_.add_error(500);
-        answer(response, ApiError(500, "server_error", error.what()).body(), 500);
     }
 }
 
