@@ -23,9 +23,7 @@ void on_signal(int number) {
 
 } // namespace
 
-void print_json(const Json& object) {
-    fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
+void print_json(const Json& object) { fmt::print("{}\n", json_text(object)); }
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 

@@ -1,15 +1,12 @@
 // `spool eval battery|gsm8k|math500|mathchat|rally`: problems in conversations, graded.
-#include <optional>
-
 #include <fmt/core.h>
 
 #include "cli/command.h"
 #include "cli/eval.h"
 #include "cli/options.h"
 #include "core/error.h"
-#include "core/file.h"
-#include "core/log.h"
 #include "core/progress.h"
+#include "core/report.h"
 #include "eval/battery.h"
 
 namespace spool::cli {
@@ -88,10 +85,7 @@ void print_summary(const BatteryArguments& arguments, const std::vector<Attempt>
 
 int run(BatteryArguments& arguments, const Global& global) {
     catch_interrupts();
-    std::optional<AtomicFile> page;
-    if (!arguments.report.empty()) {
-        page.emplace(arguments.report);
-    }
+    ReportFile page(arguments.report);
     const std::vector<Problem> problems = problems_of(arguments);
     const Loaded loaded = load(arguments.model);
     const Bundle* bundle = loaded.bundle_or_null();
@@ -117,11 +111,7 @@ int run(BatteryArguments& arguments, const Global& global) {
         run_battery(*loaded.model, bundle, chat, reasoning_format(arguments.reasoning, chat), problems,
                     choosers, identity, options);
     progress.finish();
-    if (page) {
-        page->write(battery_report("spool eval " + arguments.name, attempts, identity).html());
-        page->commit();
-        log_info("wrote {}", arguments.report);
-    }
+    page.write(battery_report("spool eval " + arguments.name, attempts, identity));
     if (global.json) {
         Json json = to_json(summarise(attempts));
         json["settings"] = identity;

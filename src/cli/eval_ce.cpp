@@ -12,7 +12,6 @@
 #include "cli/options.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/log.h"
 #include "core/progress.h"
 #include "core/report.h"
 #include "eval/cross_entropy.h"
@@ -110,10 +109,7 @@ int run_ce(const CeArguments& arguments, const Global& global) {
     if (!arguments.per_record.empty()) {
         per_record.emplace(arguments.per_record);
     }
-    std::optional<AtomicFile> page;
-    if (!arguments.report.empty()) {
-        page.emplace(arguments.report);
-    }
+    ReportFile page(arguments.report);
     Progress progress("eval ce", records.size());
     CrossEntropyOptions options;
     options.pool = pool_options(arguments.model, {});
@@ -135,16 +131,11 @@ int run_ce(const CeArguments& arguments, const Global& global) {
     if (per_record) {
         per_record->commit();
     }
-    if (page) {
-        page->write(report_of(result, records,
-                              {{"model", loaded.model->facts().description},
-                               {"bundle", arguments.model.bundle},
-                               {"records", arguments.records},
-                               {"refresh", to_string(refresh)}})
-                        .html());
-        page->commit();
-        log_info("wrote {}", arguments.report);
-    }
+    page.write(report_of(result, records,
+                         {{"model", loaded.model->facts().description},
+                          {"bundle", arguments.model.bundle},
+                          {"records", arguments.records},
+                          {"refresh", to_string(refresh)}}));
     if (global.json) {
         Json json = to_json(result);
         json["refresh"] = to_string(refresh);

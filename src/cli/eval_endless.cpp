@@ -1,14 +1,11 @@
 // `spool eval endless`: hundreds of turns, beside llama.cpp with context shift.
-#include <optional>
-
 #include <fmt/core.h>
 
 #include "cli/command.h"
 #include "cli/eval.h"
 #include "cli/options.h"
-#include "core/file.h"
-#include "core/log.h"
 #include "core/progress.h"
+#include "core/report.h"
 #include "eval/endless_chat.h"
 
 namespace spool::cli {
@@ -24,10 +21,7 @@ struct EndlessArguments {
 
 int run(const EndlessArguments& arguments, const Global& global) {
     catch_interrupts();
-    std::optional<AtomicFile> page;
-    if (!arguments.report.empty()) {
-        page.emplace(arguments.report);
-    }
+    ReportFile page(arguments.report);
     const Loaded loaded = load(arguments.model);
     const MemorySettings memory = arguments.memory.settings(loaded.bundle_or_null(), *loaded.model);
     EndlessOptions options = arguments.options;
@@ -48,11 +42,7 @@ int run(const EndlessArguments& arguments, const Global& global) {
                            {"max_distant", memory.max_distant},
                            {"reply", options.reply}};
     Json json = summarise(turns);
-    if (page) {
-        page->write(endless_report(turns, settings).html());
-        page->commit();
-        log_info("wrote {}", arguments.report);
-    }
+    page.write(endless_report(turns, settings));
     if (global.json) {
         json["settings"] = settings;
         print_json(json);

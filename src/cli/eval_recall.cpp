@@ -11,8 +11,6 @@
 #include "cli/eval.h"
 #include "cli/options.h"
 #include "cli/synthetic_arguments.h"
-#include "core/file.h"
-#include "core/log.h"
 #include "core/progress.h"
 #include "core/report.h"
 #include "eval/recall.h"
@@ -120,10 +118,7 @@ void print(const Json& identity, const std::vector<Measured>& all) {
 
 int run(const RecallArguments& arguments, const Global& global) {
     catch_interrupts();
-    std::optional<AtomicFile> page;
-    if (!arguments.report.empty()) {
-        page.emplace(arguments.report);
-    }
+    ReportFile page(arguments.report);
     const SyntheticOptions options = arguments.traces.options(arguments.task);
     const Loaded loaded = load(arguments.model);
     const ChatEncoder encoder(*loaded.model);
@@ -145,11 +140,7 @@ int run(const RecallArguments& arguments, const Global& global) {
     }
     progress.finish();
     const Json identity = identity_of(arguments, options, loaded);
-    if (page) {
-        page->write(report_of(identity, all).html());
-        page->commit();
-        log_info("wrote {}", arguments.report);
-    }
+    page.write(report_of(identity, all));
     if (global.json) {
         Json json = to_json(all.front());
         json.update(identity);

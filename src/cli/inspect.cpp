@@ -26,8 +26,7 @@ std::string one_line(const Json& value) {
     if (value.is_null()) {
         return "none";
     }
-    std::string text = value.is_string() ? value.get<std::string>()
-                                         : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
     std::ranges::replace_if(
         text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
     if (text.size() > longest_value) {

@@ -16,6 +16,12 @@ double mean_over(const std::vector<double>& values, std::span<const size_t> indi
     return sum / static_cast<double>(indices.size());
 }
 
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, middle);
+    return *middle;
+}
+
 Json to_json(const Interval& interval, const char* name) {
     return {{name, interval.value}, {"lo", interval.lo}, {"hi", interval.hi}};
 }

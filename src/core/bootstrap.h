@@ -25,6 +25,9 @@ Json to_json(const Interval& interval, const char* name);
 Interval bootstrap(size_t count, const std::function<double(std::span<const size_t>)>& statistic,
                    size_t draws = 10000, uint64_t seed = 1);
 
+/// The middle one of `values`, the upper of two; there must be one.
+double median(std::vector<double> values);
+
 /// The mean of `values` over `indices`.
 double mean_over(const std::vector<double>& values, std::span<const size_t> indices);
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/log.h"
 #include "core/report_page.h"
 
 namespace spool {
@@ -54,12 +55,23 @@ void Report::table(const std::string& title, const Json& object) {
 }
 
 std::string Report::html() const {
-    std::string data = page_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string data = json_text(page_);
     // "</script>" inside a string would end the element.
     for (size_t at = data.find("</"); at != std::string::npos; at = data.find("</", at + 3)) {
         data.replace(at, 2, "<\\/");
     }
     return std::string(report_page_head) + data + report_page_tail;
+}
+
+ReportFile::ReportFile(std::string path)
+    : path_(std::move(path)), file_(path_.empty() ? nullptr : std::make_unique<AtomicFile>(path_)) {}
+
+void ReportFile::write(const Report& report) {
+    if (wanted()) {
+        file_->write(report.html());
+        file_->commit();
+        log_info("wrote {}", path_);
+    }
 }
 
 } // namespace spool

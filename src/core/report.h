@@ -2,11 +2,13 @@
 // looked at in.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/bootstrap.h"
+#include "core/file.h"
 #include "core/json.h"
 
 namespace spool {
@@ -39,6 +41,22 @@ class Report {
 
   private:
     Json page_;
+};
+
+/// The page that a command was asked for: begun before the work, so that a path which cannot be written is
+/// refused at once, not when the results are there.
+class ReportFile {
+  public:
+    /// `path` empty: no page is wanted, and write() does nothing.
+    explicit ReportFile(std::string path);
+
+    bool wanted() const { return file_ != nullptr; }
+    /// Throws Error{io}.
+    void write(const Report& report);
+
+  private:
+    std::string path_;
+    std::unique_ptr<AtomicFile> file_;
 };
 
 } // namespace spool

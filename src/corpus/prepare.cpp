@@ -86,8 +86,7 @@ class Output {
                       {"splits", {{"train", train_.finish()}, {"val", val_.finish()}}},
                       {"rejected", std::move(rejected)},
                       {"settings", std::move(settings)}};
-        write_text(folder_.path() / index_name,
-                   index.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+        write_text(folder_.path() / index_name, json_text(index, 2) + "\n");
         folder_.commit();
         return {std::move(index), rejected_};
     }

@@ -78,7 +78,7 @@ class Results {
     }
     void append(const Json& json) const {
         std::ofstream file(path_, std::ios::app);
-        file << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+        file << json_text(json) << '\n' << std::flush;
         if (!file) {
             fail(ErrorCode::io, "{}: cannot be written", path_.string());
         }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log_sum_exp.h"
 #include "core/random.h"
 
 namespace spool {
@@ -255,12 +256,7 @@ double recovered_share(const std::map<std::string, std::vector<double>>& columns
 } // namespace
 
 double negative_log_likelihood(std::span<const float> logits, Token target) {
-    const float highest = std::ranges::max(logits);
-    double sum = 0;
-    for (const float logit : logits) {
-        sum += std::exp(static_cast<double>(logit - highest));
-    }
-    return std::log(sum) - static_cast<double>(logits[static_cast<size_t>(target)] - highest);
+    return log_sum_exp(logits) - static_cast<double>(logits[static_cast<size_t>(target)]);
 }
 
 CrossEntropyResult evaluate_cross_entropy(const Model& model, const Bundle* bundle,

@@ -17,11 +17,6 @@ namespace {
 
 constexpr size_t fewest_turns = 8;
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
-
 double median_of(const std::vector<EndlessTurn>& turns, size_t begin, size_t end,
                  double EndlessTurn::* value) {
     std::vector<double> values;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/bootstrap.h"
 #include "core/error.h"
 #include "core/progress.h"
 #include "core/random.h"
@@ -22,11 +23,6 @@ namespace spool {
 namespace {
 
 constexpr uint32_t pinned = 16;
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
 
 /// Feeds the most likely next token `count` times; the loop of generate() without text. Returns seconds.
 double advance(Session& session, size_t count) {

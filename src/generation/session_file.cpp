@@ -73,7 +73,7 @@ void save_session(Session& session, SessionPool& pool, const Bundle* bundle,
     writer.set("spool.session.cache_sha256", sha256(cache));
     if (!chat.is_null()) {
         // A reply that was cut short may end within a character.
-        writer.set("spool.session.chat", chat.dump(-1, ' ', false, Json::error_handler_t::replace));
+        writer.set("spool.session.chat", json_text(chat));
     }
     writer.add("transcript", GGML_TYPE_I32, {static_cast<int64_t>(t.tokens.size())}, bytes_of(t.tokens));
     if (!t.distant.empty()) {

@@ -1,10 +1,10 @@
 #include "server/engine.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/hash.h"
+#include "core/log_sum_exp.h"
 #include "server/api_error.h"
 
 namespace spool {
@@ -18,9 +18,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 /// The text as a client gets it, and will send it back: bytes that are no characters are replaced.
-std::string as_sent(const std::string& text) {
-    return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
-}
+std::string as_sent(const std::string& text) { return Json::parse(json_text(Json(text))).get<std::string>(); }
 
 /// Writes down how likely each chosen token was.
 class RecordingChooser final : public Chooser {
@@ -30,12 +28,7 @@ class RecordingChooser final : public Chooser {
 
     Token sample(std::span<const float> logits) override {
         const Token token = inner_.sample(logits);
-        const float largest = *std::ranges::max_element(logits);
-        double sum = 0;
-        for (const float logit : logits) {
-            sum += std::exp(static_cast<double>(logit - largest));
-        }
-        const float norm = largest + static_cast<float>(std::log(sum));
+        const auto norm = static_cast<float>(log_sum_exp(logits));
         TokenLogprob entry{token, logits[static_cast<size_t>(token)] - norm, {}};
         std::vector<Token> order(logits.size());
         for (size_t i = 0; i < order.size(); ++i) {
@@ -132,6 +125,14 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
             keys.push_back(message_keys[length - 1]);
         }
     }
+    const auto unknown = [&] {
+        return ApiError(
+            404, "invalid_request_error",
+            fmt::format("{} is not known here (any more); send the whole conversation", task.continues));
+    };
+    if (task.must_exist && !store_.knows(task.continues)) {
+        throw unknown();
+    }
     auto lease = store_.lease(keys, !task.continues.empty());
     if (!lease) {
         const bool full = task.continues.empty() || store_.busy() == options_.pool.sessions;
@@ -144,10 +145,8 @@ std::unique_ptr<Engine::Prepared> Engine::prepare(const TurnTask& task) {
     const auto index = prepared->lease->known();
     if (index) {
         prepared->key_before = keys[*index];
-    } else if (task.must_exist) {
-        throw ApiError(
-            404, "invalid_request_error",
-            fmt::format("{} is not known here (any more); send the whole conversation", task.continues));
+    } else if (task.must_exist) { // its file could not be read
+        throw unknown();
     }
     prepared->key = message_keys.empty() ? root : message_keys.back();
     try {

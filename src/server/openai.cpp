@@ -167,10 +167,12 @@ CompletionRequest common_of(const Json& body, const EngineOptions& defaults, con
     s.ignore_end = get(body, "ignore_eos", s.ignore_end);
 
     task.rules = defaults.rules;
-    constexpr auto any = std::numeric_limits<int64_t>::max();
-    const auto wanted =
-        get_count(body, limit, get_count(body, "max_tokens", task.rules.max_tokens, 1, any), 1, any);
-    task.rules.max_tokens = std::min(task.rules.max_tokens, wanted);
+    for (const char* name : {"max_tokens", limit}) {
+        if (get<int64_t>(body, name, -1) != -1) { // -1, as llama-server has it: no limit but the server's
+            task.rules.max_tokens = std::min(
+                defaults.rules.max_tokens, get_count(body, name, 1, 1, std::numeric_limits<int64_t>::max()));
+        }
+    }
     const Json stop = body.value("stop", Json());
     if (stop.is_string()) {
         task.rules.stop = {stop.get<std::string>()};
@@ -304,8 +306,6 @@ int64_t seconds_since_epoch() {
         .count();
 }
 
-std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 namespace {
 
 class CompletionWriter final : public ReplyWriter {
@@ -353,7 +353,7 @@ class CompletionWriter final : public ReplyWriter {
     Events error(const Json& body) override { return {event(body), "data: [DONE]\n\n"}; }
 
   private:
-    static std::string event(const Json& json) { return fmt::format("data: {}\n\n", to_line(json)); }
+    static std::string event(const Json& json) { return fmt::format("data: {}\n\n", json_text(json)); }
     const char* piece_object() const { return text_ ? "text_completion" : "chat.completion.chunk"; }
 
     Json head(const char* object) const {

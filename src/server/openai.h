@@ -49,9 +49,6 @@ std::unique_ptr<ReplyWriter> completion_writer(bool text, const std::string& id,
 /// As OpenAI's shapes state times.
 int64_t seconds_since_epoch();
 
-/// JSON on one line; bytes that are no UTF-8 are replaced.
-std::string to_line(const Json& json);
-
 /// {"prompt_tokens", "completion_tokens", "total_tokens", ...} summed over choices of one prompt.
 Json usage_of(const std::vector<TurnOutcome>& choices);
 

@@ -168,7 +168,7 @@ class ResponseWriter final : public ReplyWriter {
     std::string event(const std::string& type, Json data) {
         data["type"] = type;
         data["sequence_number"] = sequence_++;
-        return fmt::format("event: {}\ndata: {}\n\n", type, to_line(data));
+        return fmt::format("event: {}\ndata: {}\n\n", type, json_text(data));
     }
     Json head(const char* status) const {
         return {{"id", id_},

@@ -17,14 +17,18 @@ namespace {
 
 void answer(httplib::Response& response, const Json& json, int status = 200) {
     response.status = status;
-    response.set_content(to_line(json), "application/json");
+    response.set_content(json_text(json), "application/json");
 }
 
-Json parse_body(const httplib::Request& request) {
+/// The request's body as `parse` reads it.
+template <typename Parse>
+CompletionRequest read_request(const httplib::Request& request, Parse parse) {
     try {
-        return Json::parse(request.body);
+        return parse(Json::parse(request.body));
     } catch (const Json::parse_error& error) {
         bad_request(fmt::format("the body is not JSON: {}", error.what()));
+    } catch (const Json::type_error& error) {
+        bad_request(fmt::format("a field is of another type than it should be: {}", error.what()));
     }
 }
 
@@ -187,7 +191,8 @@ std::string Server::model_of(const CompletionRequest& wanted) const {
 }
 
 void Server::chat_completions(const httplib::Request& request, httplib::Response& response) {
-    const CompletionRequest wanted = parse_chat_request(parse_body(request), engine_.options());
+    const CompletionRequest wanted =
+        read_request(request, [&](const Json& body) { return parse_chat_request(body, engine_.options()); });
     reply(request, response, wanted, engine_,
           completion_writer(false, fmt::format("chatcmpl-{}", next_id_++), model_of(wanted),
                             wanted.stream_usage, engine_.tokenizer()),
@@ -195,7 +200,8 @@ void Server::chat_completions(const httplib::Request& request, httplib::Response
 }
 
 void Server::completions(const httplib::Request& request, httplib::Response& response) {
-    const CompletionRequest wanted = parse_text_request(parse_body(request), engine_.options());
+    const CompletionRequest wanted =
+        read_request(request, [&](const Json& body) { return parse_text_request(body, engine_.options()); });
     reply(request, response, wanted, engine_,
           completion_writer(true, fmt::format("cmpl-{}", next_id_++), model_of(wanted), wanted.stream_usage,
                             engine_.tokenizer()),
@@ -204,7 +210,8 @@ void Server::completions(const httplib::Request& request, httplib::Response& res
 
 void Server::responses(const httplib::Request& request, httplib::Response& response) {
     const std::string id = new_response_id();
-    const CompletionRequest wanted = parse_response_request(parse_body(request), id, engine_.options());
+    const CompletionRequest wanted = read_request(
+        request, [&](const Json& body) { return parse_response_request(body, id, engine_.options()); });
     reply(request, response, wanted, engine_, response_writer(id, model_of(wanted)), metrics_, stopping_);
 }
 

@@ -41,6 +41,13 @@ bool StateStore::waits_in_file(const std::string& key) const {
     return !options_.folder.empty() && std::filesystem::exists(file_of(key));
 }
 
+bool StateStore::knows(const std::string& key) const {
+    const std::scoped_lock lock(mutex_);
+    // A busy session's own key is its lease's to change.
+    return waits_in_file(key) ||
+           std::ranges::any_of(slots_, [&](const Slot& s) { return (s.busy ? s.claim : s.key) == key; });
+}
+
 StateStore::Slot* StateStore::take_free() {
     Slot* oldest = nullptr;
     for (Slot& slot : slots_) {

@@ -59,6 +59,9 @@ class StateStore {
     /// keys.front() at a time. nullptr if all sessions are busy, or that one is.
     std::unique_ptr<Lease> lease(const std::vector<std::string>& keys, bool alone);
 
+    /// Whether a session or a file holds the conversation `key`.
+    bool knows(const std::string& key) const;
+
     struct SlotView {
         size_t number = 0;
         bool busy = false;

@@ -467,7 +467,11 @@ TEST_F(ServerTest, ResponsesAreContinuedByTheirIds) {
     }
     Json unknown = more;
     unknown["previous_response_id"] = "resp_0";
-    post(server, "/v1/responses", unknown, 404);
+    for (int i = 0; i < 3; ++i) { // more of them than sessions: none pushes a conversation out
+        post(server, "/v1/responses", unknown, 404);
+    }
+    EXPECT_EQ(post(server, "/v1/responses", more)["usage"]["input_tokens_details"]["cached_tokens"],
+              first["usage"]["total_tokens"]);
     post(server, "/v1/responses", {{"input", 3}}, 400);
 }
 
@@ -518,6 +522,9 @@ TEST_F(ServerTest, WrongRequestsAreNamed) {
     refused({{"stop", 3}}, "stop");
     refused({{"top_p", 7}}, "top-p");
     refused({{"response_format", {{"type", "xml"}}}}, "xml");
+    refused({{"response_format", {{"type", 3}}}}, "type");
+    refused({{"response_format", {{"type", "json_schema"}, {"json_schema", "x"}}}}, "type");
+    refused({{"tools", {{{"type", "function"}, {"function", {{"name", 3}}}}}}}, "tools[0]");
     refused({{"grammar", "root ::= ("}}, "grammar");
     refused({{"tools", {{{"type", "function"}}}}}, "tools[0]");
     auto client = server.client();
@@ -525,6 +532,9 @@ TEST_F(ServerTest, WrongRequestsAreNamed) {
     EXPECT_EQ(client.Post("/v1/chat/completions", std::string(200'000, ' '), "application/json")->status,
               413);
     EXPECT_EQ(client.Get("/v2/models")->status, 404);
+    Json unlimited = chat_body(Json::array({message("user", "Hello")}));
+    unlimited["max_tokens"] = -1;
+    EXPECT_GE(chat(server, unlimited)["usage"]["completion_tokens"].get<size_t>(), 1U);
     EXPECT_EQ(client.Get("/v1/models")->status, 200) << "and the server is still there";
     EXPECT_EQ(chat(server, chat_body(Json::array({message("user", "Hello")})))["object"], "chat.completion")
         << "no refused request kept a session";
