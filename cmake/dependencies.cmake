@@ -29,6 +29,18 @@ if(NOT EDIT_INCLUDE_DIR OR NOT EDIT_LIBRARY)
     message(FATAL_ERROR "libedit is missing: run scripts/deps, or apt-get install libedit-dev")
 endif()
 
+spool_require(CURL libcurl4-openssl-dev)
+
+# gumbo brings no CMake package.
+find_path(GUMBO_INCLUDE_DIR gumbo.h)
+find_library(GUMBO_LIBRARY gumbo)
+if(NOT GUMBO_INCLUDE_DIR OR NOT GUMBO_LIBRARY)
+    message(FATAL_ERROR "gumbo is missing: run scripts/deps, or apt-get install libgumbo-dev")
+endif()
+add_library(gumbo UNKNOWN IMPORTED)
+set_target_properties(gumbo PROPERTIES IMPORTED_LOCATION "${GUMBO_LIBRARY}"
+                      INTERFACE_INCLUDE_DIRECTORIES "${GUMBO_INCLUDE_DIR}")
+
 if(SPOOL_BUILD_TESTS)
     spool_require(GTest libgtest-dev)
 endif()
