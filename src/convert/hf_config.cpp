@@ -35,7 +35,7 @@ std::string architecture(const JsonFields& config) {
     if (name == "Qwen2ForCausalLM") {
         return "qwen2";
     }
-    refuse(config, "architectures", "LlamaForCausalLM or Qwen2ForCausalLM");
+    refuse(config, "architectures", "LlamaForCausalLM, Qwen2ForCausalLM or BertModel");
 }
 
 void refuse_variants(const JsonFields& config) {

@@ -1,46 +1,28 @@
 #include "convert/model.h"
 
-#include <algorithm>
-#include <set>
-
 #include "convert/architecture.h"
+#include "convert/bert.h"
 #include "convert/file_type.h"
+#include "convert/folder_tensors.h"
 #include "convert/hf_config.h"
-#include "convert/hf_weights.h"
+#include "convert/model_file.h"
 #include "convert/rope_rows.h"
-#include "convert/row_stream.h"
 #include "convert/tokenizer.h"
 #include "core/error.h"
-#include "core/log.h"
-#include "core/progress.h"
 
 namespace spool {
 
 namespace {
-
-/// Divides into the type's blocks, or becomes F16.
-ggml_type fit(ggml_type type, int64_t cols, ModelReport& report) {
-    if (cols % ggml_blck_size(type) == 0) {
-        return type;
-    }
-    ++report.unaligned;
-    return GGML_TYPE_F16;
-}
-
-bool is_four_or_five_bit(ggml_type type) {
-    return type == GGML_TYPE_Q4_0 || type == GGML_TYPE_Q4_1 || type == GGML_TYPE_Q5_0 ||
-           type == GGML_TYPE_Q5_1;
-}
 
 /// Turns a folder's tensors into a GGUF's, one by one, and keeps count of those that found a place.
 class FolderConverter {
   public:
     FolderConverter(const std::filesystem::path& folder, const HfConfig& config,
                     const ModelConversionOptions& options)
-        : config_(config), weights_(folder), type_(options.type.value_or(default_type())) {}
+        : config_(config), tensors_(folder), type_(options.type.value_or(default_type())) {}
 
     ggml_type type() const { return type_; }
-    const ModelReport& report() const { return report_; }
+    const ModelReport& report() const { return tensors_.report(); }
 
     void add_tensors(GgufWriter& writer) {
         const auto& shape = config_.shape;
@@ -58,7 +40,7 @@ class FolderConverter {
                 const std::string source = from + std::string(module.hugging_face);
                 const std::string target = to + std::string(module.gguf);
                 add_matrix(writer, source, target, {rows, cols}, heads);
-                if (weights_.find(source + ".bias") != nullptr) {
+                if (tensors_.weights().find(source + ".bias") != nullptr) {
                     add_vector(writer, source + ".bias", target + ".bias", rows, heads);
                 }
             }
@@ -67,9 +49,11 @@ class FolderConverter {
         if (!config_.tied) {
             add_matrix(writer, "lm_head", "output", {config_.vocab, hidden}, 0);
         } else {
-            used_.insert("lm_head.weight"); // some files hold the embedding a second time
+            tensors_.mark_used("lm_head.weight"); // some files hold the embedding a second time
         }
-        refuse_leftovers();
+        tensors_.refuse_leftovers(
+            fmt::format("a model of architecture '{}' with {} layers", shape.architecture, shape.layers),
+            [](std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); });
     }
 
   private:
@@ -98,24 +82,8 @@ class FolderConverter {
         if (config_.mlx_group) {
             return GGML_TYPE_Q4_1;
         }
-        const DType dtype = require("model.embed_tokens.weight").dtype;
+        const DType dtype = tensors_.require("model.embed_tokens.weight").dtype;
         return dtype == DType::f16 ? GGML_TYPE_F16 : dtype == DType::bf16 ? GGML_TYPE_BF16 : GGML_TYPE_F32;
-    }
-
-    const TensorView& require(const std::string& name) const {
-        const TensorView* tensor = weights_.find(name);
-        if (tensor == nullptr) {
-            fail(ErrorCode::bad_file, "{} is missing", weights_.describe(name));
-        }
-        return *tensor;
-    }
-
-    void check_shape(const std::string& name, std::span<const int64_t> found,
-                     const std::vector<int64_t>& expected) const {
-        if (!std::ranges::equal(found, expected)) {
-            fail(ErrorCode::bad_file, "{} has shape {}, but config.json calls for {}",
-                 weights_.describe(name), shape_string(found), shape_string(expected));
-        }
     }
 
     static RowOrder order_for(int64_t rows, uint32_t heads) {
@@ -124,36 +92,29 @@ class FolderConverter {
 
     void add_vector(GgufWriter& writer, const std::string& from, const std::string& to, int64_t size,
                     uint32_t heads = 0) {
-        const TensorView& tensor = require(from);
-        check_shape(from, tensor.shape, {size});
-        used_.insert(from);
-        writer.add(to, GGML_TYPE_F32, {size},
-                   stream_rows(weights_.describe(from), tensor, GGML_TYPE_F32, order_for(size, heads)));
-        ++report_.tensors;
+        tensors_.add(writer, from, to, GGML_TYPE_F32, {size}, order_for(size, heads));
     }
 
     /// `from` and `to` without ".weight".
     void add_matrix(GgufWriter& writer, const std::string& from, const std::string& to, Shape shape,
                     uint32_t heads) {
         const std::string name = from + ".weight";
+        const HfWeights& weights = tensors_.weights();
         const RowOrder order = order_for(shape.rows, heads);
-        const std::string source = weights_.describe(name);
-        used_.insert(name);
-        ++report_.tensors;
         if (const auto matrix =
-                config_.mlx_group ? weights_.find_mlx(from, *config_.mlx_group) : std::nullopt) {
-            check_shape(name, std::vector{matrix->rows, matrix->cols}, {shape.rows, shape.cols});
-            used_.insert(from + ".scales");
-            used_.insert(from + ".biases");
+                config_.mlx_group ? weights.find_mlx(from, *config_.mlx_group) : std::nullopt) {
+            tensors_.check_shape(name, std::vector{matrix->rows, matrix->cols}, {shape.rows, shape.cols});
+            for (const char* part : {".weight", ".scales", ".biases"}) {
+                tensors_.mark_used(from + part);
+            }
+            ++tensors_.report().tensors;
             const ggml_type type = type_for(*matrix);
             writer.add(to + ".weight", type, {shape.cols, shape.rows},
-                       stream_rows(source, *matrix, type, order));
+                       stream_rows(weights.describe(name), *matrix, type, order));
             return;
         }
-        const TensorView& tensor = require(name);
-        check_shape(name, tensor.shape, {shape.rows, shape.cols});
-        const ggml_type type = fit(type_for(to), shape.cols, report_);
-        writer.add(to + ".weight", type, {shape.cols, shape.rows}, stream_rows(source, tensor, type, order));
+        tensors_.add(writer, name, to + ".weight", fit(type_for(to), shape.cols, tensors_.report()),
+                     {shape.rows, shape.cols}, order);
     }
 
     /// As llama.cpp's own 4-bit files, the embedding and the output keep 8 bits.
@@ -164,38 +125,24 @@ class FolderConverter {
 
     ggml_type type_for(const MlxMatrix& matrix) {
         if (type_ != GGML_TYPE_Q4_1) {
-            return fit(type_, matrix.cols, report_);
+            return fit(type_, matrix.cols, tensors_.report());
         }
         if (fits_q4_1(matrix)) {
-            ++report_.mlx_exact;
+            ++tensors_.report().mlx_exact;
             return GGML_TYPE_Q4_1;
         }
-        ++report_.mlx_inexact;
+        ++tensors_.report().mlx_inexact;
         return GGML_TYPE_Q8_0; // groups are multiples of 32, so are the rows
     }
 
-    void refuse_leftovers() const {
-        for (const auto& [name, tensor] : weights_.tensors()) {
-            if (!used_.contains(name) && !name.ends_with(".rotary_emb.inv_freq")) {
-                fail(ErrorCode::unsupported, "{} has no place in a model of architecture '{}' with {} layers",
-                     weights_.describe(name), config_.shape.architecture, config_.shape.layers);
-            }
-        }
-    }
-
     const HfConfig& config_;
-    HfWeights weights_;
+    FolderTensors tensors_;
     ggml_type type_;
-    ModelReport report_;
-    std::set<std::string> used_;
 };
 
-void set_model_keys(const HfConfig& config, const std::string& name, ggml_type type, GgufWriter& writer) {
+void set_model_keys(const HfConfig& config, GgufWriter& writer) {
     const auto& shape = config.shape;
     const auto key = [&](const char* rest) { return shape.architecture + "." + rest; };
-    writer.set("general.architecture", shape.architecture);
-    writer.set("general.type", std::string("model"));
-    writer.set("general.name", name);
     writer.set(key("block_count"), shape.layers);
     writer.set(key("context_length"), config.context);
     writer.set(key("embedding_length"), shape.hidden);
@@ -212,37 +159,6 @@ void set_model_keys(const HfConfig& config, const std::string& name, ggml_type t
         writer.set(key("vocab_size"), config.vocab);
         writer.set(key("rope.dimension_count"), config.head_size);
     }
-    writer.set("general.file_type", file_type(type));
-    writer.set("general.quantization_version", uint32_t{GGML_QNT_VERSION});
-}
-
-void write_with_progress(const GgufWriter& writer, const std::filesystem::path& destination) {
-    constexpr int mebibyte = 20;
-    std::optional<Progress> progress;
-    writer.write(destination, [&](size_t written, size_t total) {
-        if (!progress) {
-            progress.emplace("converting, MiB", (total >> mebibyte) + 1);
-        }
-        progress->update(written >> mebibyte);
-    });
-}
-
-void warn(const std::string& source, const ModelReport& report) {
-    if (report.mlx_inexact > 0) {
-        log_warning(
-            "{}: {} of {} 4-bit matrices have scales that f16 cannot hold exactly; they are stored as q8_0",
-            source, report.mlx_inexact, report.mlx_inexact + report.mlx_exact);
-    }
-    if (report.unaligned > 0) {
-        log_warning(
-            "{}: {} matrices have rows that do not divide into the type's blocks; they are stored as f16",
-            source, report.unaligned);
-    }
-}
-
-std::string folder_name(const std::filesystem::path& folder) {
-    const auto path = std::filesystem::absolute(folder).lexically_normal();
-    return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 } // namespace
@@ -250,11 +166,15 @@ std::string folder_name(const std::filesystem::path& folder) {
 ModelReport hugging_face_to_gguf(const std::filesystem::path& folder,
                                  const std::filesystem::path& destination,
                                  const ModelConversionOptions& options) {
-    const HfConfig config = parse_hf_config(read_json_file(folder / "config.json"));
+    const JsonFields json = read_json_file(folder / "config.json");
+    if (is_bert(json)) {
+        return bert_to_gguf(folder, json, destination, options);
+    }
+    const HfConfig config = parse_hf_config(json);
     FolderConverter converter(folder, config, options);
     GgufWriter writer;
-    set_model_keys(config, options.name.empty() ? folder_name(folder) : options.name, converter.type(),
-                   writer);
+    set_general_keys(writer, config.shape.architecture, folder, options, converter.type());
+    set_model_keys(config, writer);
     converter.add_tensors(writer);
     std::vector<float> factors;
     if (config.llama3_rope) {

@@ -12,7 +12,7 @@ namespace spool {
 
 struct ModelConversionOptions {
     /// F32, F16, BF16, Q8_0, or (folders only) Q4_0, Q4_1, Q5_0, Q5_1, for matrices; vectors stay F32.
-    /// Nothing: the folder's own type, and Q4_1 for an MLX 4-bit folder.
+    /// Nothing: the folder's own type, Q4_1 for an MLX 4-bit folder, F16 for BERT.
     std::optional<ggml_type> type = {};
     /// Copy the tokenizer from this GGUF instead of reading the folder's tokenizer.json.
     std::optional<std::filesystem::path> tokenizer_from = {};
@@ -28,7 +28,7 @@ struct ModelReport {
     size_t unaligned = 0;   ///< matrices whose rows do not divide into the type's blocks, stored as F16
 };
 
-/// LlamaForCausalLM (SmolLM2 too) and Qwen2ForCausalLM. Tensors are converted one block of rows at a time:
+/// LlamaForCausalLM (SmolLM2 too), Qwen2ForCausalLM and BertModel (bert.h). Tensors are converted one block of rows at a time:
 /// memory does not grow with the model. Throws Error{not_found|bad_file|unsupported}; every tensor of the
 /// folder must have a place.
 ModelReport hugging_face_to_gguf(const std::filesystem::path& folder,

@@ -159,34 +159,48 @@ void add_chat_templates(const std::filesystem::path& folder, const std::optional
 
 } // namespace
 
-std::vector<GgufPair> special_tokens(const std::filesystem::path& folder, const JsonFields& tokenizer,
-                                     uint32_t vocab) {
+SpecialTokens find_special_tokens(const std::filesystem::path& folder, const JsonFields& tokenizer,
+                                  uint32_t vocab) {
     const auto tokenizer_config = read_if_there(folder / "tokenizer_config.json");
     const auto config = read_if_there(folder / "config.json");
     const auto generation = read_if_there(folder / "generation_config.json");
-    std::vector<GgufPair> pairs;
-    std::map<std::string_view, std::optional<std::string>> texts;
+    SpecialTokens found;
     for (const auto& [name, key] : roles) {
         const std::string role(name);
+        SpecialToken& token = found[role];
         if (tokenizer_config) {
-            texts[name] = token_text(*tokenizer_config, role + "_token");
+            token.text = token_text(*tokenizer_config, role + "_token");
         }
-        const std::optional<std::string> text = texts[name];
-        std::optional<uint32_t> id = text ? added_token_id(tokenizer, *text) : std::nullopt;
+        token.id = token.text ? added_token_id(tokenizer, *token.text) : std::nullopt;
         for (const auto* fallback : {&config, &generation}) {
-            if (!id && *fallback) {
-                id = token_id(**fallback, role + "_token_id");
+            if (!token.id && *fallback) {
+                token.id = token_id(**fallback, role + "_token_id");
             }
         }
-        if (id && *id >= vocab) {
+        if (token.id && *token.id >= vocab) {
             fail(ErrorCode::bad_file, "{}: the {} token has id {}, but the vocabulary has {} tokens",
-                 folder.string(), role, *id, vocab);
-        }
-        if (id) {
-            pairs.push_back({std::string(key), *id});
+                 folder.string(), role, *token.id, vocab);
         }
     }
-    AddedFlags added = added_by_post_processor(tokenizer, texts["bos"], texts["eos"]);
+    return found;
+}
+
+std::vector<GgufPair> special_token_ids(const SpecialTokens& tokens) {
+    std::vector<GgufPair> pairs;
+    for (const auto& [name, key] : roles) {
+        if (const auto found = tokens.find(name); found != tokens.end() && found->second.id) {
+            pairs.push_back({std::string(key), *found->second.id});
+        }
+    }
+    return pairs;
+}
+
+std::vector<GgufPair> special_tokens(const std::filesystem::path& folder, const JsonFields& tokenizer,
+                                     uint32_t vocab) {
+    const auto tokenizer_config = read_if_there(folder / "tokenizer_config.json");
+    const SpecialTokens tokens = find_special_tokens(folder, tokenizer, vocab);
+    std::vector<GgufPair> pairs = special_token_ids(tokens);
+    AddedFlags added = added_by_post_processor(tokenizer, tokens.at("bos").text, tokens.at("eos").text);
     for (const std::string role : {"bos", "eos", "sep"}) {
         if (const auto flag =
                 tokenizer_config ? tokenizer_config->optional_flag("add_" + role + "_token") : std::nullopt) {

@@ -6,6 +6,7 @@
 
 #include "convert/pre_tokenizer.h"
 #include "convert/special_tokens.h"
+#include "convert/token_list.h"
 #include "core/error.h"
 #include "core/json_file.h"
 
@@ -18,14 +19,6 @@ constexpr std::string_view prefix = "tokenizer.";
 constexpr std::string_view model_key = "tokenizer.ggml.model";
 constexpr std::string_view tokens_key = "tokenizer.ggml.tokens";
 constexpr uint32_t granite_vocab = 49152; // SmolLM and Granite: llama.cpp's converter never adds BOS there
-
-enum TokenType : int32_t { normal = 1, control = 3, user_defined = 4, unused = 5 };
-
-struct Token {
-    std::string text;
-    TokenType type = normal;
-};
-using Tokens = std::vector<std::optional<Token>>;
 
 void check_byte_level_bpe(const JsonFields& tokenizer, const JsonFields& model) {
     const auto type = model.optional_string("type").value_or("BPE");
@@ -46,61 +39,6 @@ void check_byte_level_bpe(const JsonFields& tokenizer, const JsonFields& model) 
                  model.source(), field, *value);
         }
     }
-}
-
-void place(const JsonFields& source, Tokens& tokens, uint32_t id, Token token) {
-    if (id >= tokens.size()) {
-        fail(ErrorCode::bad_file, "{}: token '{}' has id {}, but config.json's vocab_size is {}",
-             source.source(), token.text, id, tokens.size());
-    }
-    tokens[id] = std::move(token);
-}
-
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-    std::string result;
-    for (size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
-        result.append(text.substr(0, at)).append(to);
-        text.remove_prefix(at + from.size());
-    }
-    return result.append(text);
-}
-
-/// Some models do not mark control tokens as special; their shape gives them away.
-bool looks_special(std::string_view text) {
-    const auto enclosed = [&](std::string_view open, std::string_view close) {
-        return text.starts_with(open) && text.ends_with(close);
-    };
-    return text == "<pad>" || text == "<mask>" || enclosed("<|", "|>") || enclosed("<｜", "｜>") ||
-           enclosed("<unused", ">");
-}
-
-Token added_token(const JsonFields& fields) {
-    Token token = {.text = fields.string("content"), .type = user_defined};
-    if (fields.optional_flag("special").value_or(false) || looks_special(token.text)) {
-        token.type = control;
-        return token;
-    }
-    token.text = replaced(token.text, "▁", " ");
-    return token;
-}
-
-Tokens read_tokens(const JsonFields& tokenizer, const JsonFields& model, uint32_t vocab) {
-    Tokens tokens(vocab);
-    const JsonFields map = model.object("vocab");
-    for (const auto& [text, id] : map.json().items()) {
-        if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab) {
-            fail(ErrorCode::bad_file, "{}: token '{}' has id {}, but config.json's vocab_size is {}",
-                 map.source(), text, id.dump(), vocab);
-        }
-        tokens[id.get<size_t>()] = {.text = text, .type = normal};
-    }
-    if (const JsonValue* added = tokenizer.find("added_tokens"); added != nullptr && added->is_array()) {
-        for (const JsonValue& json : *added) {
-            const JsonFields fields(tokenizer.source() + ": added_tokens", json);
-            place(fields, tokens, fields.u32("id"), added_token(fields));
-        }
-    }
-    return tokens;
 }
 
 /// "a b", or ["a", "b"] as newer files write it. A space inside a part is written as byte-level BPE writes
@@ -162,9 +100,11 @@ std::vector<GgufPair> tokenizer_from_folder(const std::filesystem::path& folder,
     check_byte_level_bpe(tokenizer, model);
     std::vector<std::string> texts;
     std::vector<int32_t> types;
-    for (auto& token : read_tokens(tokenizer, model, vocab)) {
-        types.push_back(token ? token->type : unused);
-        texts.push_back(token ? std::move(token->text) : fmt::format("[PAD{}]", texts.size()));
+    texts.reserve(vocab);
+    types.reserve(vocab);
+    for (auto& token : read_tokens(tokenizer, vocab)) {
+        types.push_back(static_cast<int32_t>(token.type));
+        texts.push_back(std::move(token.text));
     }
     std::vector<GgufPair> pairs = {{std::string(model_key), std::string("gpt2")},
                                    {"tokenizer.ggml.pre", pre_tokenizer_name(tokenizer)},

@@ -42,6 +42,12 @@ Context::Context(const Model& model, const ContextOptions& options)
              "another --cache-type-k/-v",
              model.path().string(), options.cells, last_backend_message());
     }
+    if (llama_get_memory(handle_.get()) == nullptr) {
+        fail(ErrorCode::unsupported,
+             "{}: is a text encoder ({}), which generates nothing; give it with --embedder, and a language "
+             "model with -m",
+             model.path().string(), model.facts().architecture);
+    }
     for (const auto& [type, data] : llama_get_memory_breakdown(handle_.get())) {
         memory_.model += data.model;
         memory_.kv += data.context;

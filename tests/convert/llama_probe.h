@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,32 @@ class LlamaProbe {
         EXPECT_EQ(failed, 0);
         const float* all = llama_get_logits(context.get());
         return {all, all + tokens.size() * vocabulary()};
+    }
+
+    /// The vector of a text whose encoder pools as its file says; of length 1.
+    std::vector<float> embedding(const std::vector<llama_token>& tokens) {
+        llama_context_params params = llama_context_default_params();
+        params.n_ctx = params.n_batch = params.n_ubatch = 256;
+        params.n_threads = params.n_threads_batch = 1;
+        params.embeddings = true;
+        const std::unique_ptr<llama_context, decltype(&llama_free)> context(
+            llama_init_from_model(model_.get(), params), llama_free);
+        std::vector<llama_token> fed = tokens;
+        EXPECT_EQ(
+            llama_decode(context.get(), llama_batch_get_one(fed.data(), static_cast<int32_t>(fed.size()))),
+            0);
+        const float* values = llama_get_embeddings_seq(context.get(), 0);
+        if (values == nullptr) {
+            ADD_FAILURE() << "the file states no pooling";
+            return {};
+        }
+        std::vector<float> vector(values, values + llama_model_n_embd(model_.get()));
+        const float length =
+            std::sqrt(std::inner_product(vector.begin(), vector.end(), vector.begin(), 0.0F));
+        for (float& value : vector) {
+            value /= length;
+        }
+        return vector;
     }
 
     std::vector<llama_token> encode(const std::string& text, bool add_special) const {

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import BertConfig, BertForMaskedLM, BertModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 HERE = Path(__file__).parent
 VOCAB = 304  # more than the tokenizers hold: the last ids have no token
@@ -316,6 +316,65 @@ def write_mlx():
     save_file({"tokens": tokens, "logits": plain}, folder / "golden.safetensors")
 
 
+def write_wordpiece(folder, lowercase, bert_processing):
+    """A tokenizer of BERT's kind. Returns it."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(CORPUS + ["Naive 我想", "a-b, c!"], trainers.WordPieceTrainer(
+        vocab_size=200, special_tokens=specials, show_progress=False))
+    first, last = (("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]")))
+    tokenizer.post_processor = (processors.BertProcessing(last, first) if bert_processing
+                                else processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[first, last]))
+    tokenizer.enable_padding(length=128)  # as published folders have it; neither reads it
+    write_json(folder / "tokenizer.json", json.loads(tokenizer.to_str()))
+    write_json(folder / "tokenizer_config.json", {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]",
+                                                  "unk_token": "[UNK]", "do_lower_case": lowercase, "model_max_length": 64})
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def write_bert(name, model_class, size, dtype, pooling, lowercase, prompts=None):
+    """A BERT encoder as sentence-transformers keeps it; the golden vectors are its own pooling, normalised."""
+    folder = HERE / name
+    tokenizer = write_wordpiece(folder, lowercase, bert_processing=pooling == "cls")
+    config = BertConfig(hidden_size=size, num_hidden_layers=2, num_attention_heads=4, intermediate_size=2 * size, vocab_size=VOCAB,
+                        max_position_embeddings=64, type_vocab_size=2)
+    model = model_class(config).eval()
+    randomize(model, torch.Generator().manual_seed(6))
+    round_to(model, dtype)
+    encoder = getattr(model, "bert", model)
+    state = {key: tensor.to(dtype).clone().contiguous() for key, tensor in model.state_dict().items()
+             if not key.startswith("cls.predictions.decoder")}
+    state["bert.embeddings.position_ids" if hasattr(model, "bert") else "embeddings.position_ids"] = torch.arange(64)[None]
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    config.architectures = [model_class.__name__]
+    config.save_pretrained(folder)
+    write_json(folder / "modules.json", [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"} for i, (path, kind)
+                                         in enumerate([("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")])])
+    write_json(folder / "1_Pooling/config.json", {"word_embedding_dimension": size, "pooling_mode_cls_token": pooling == "cls",
+                                                  "pooling_mode_mean_tokens": pooling == "mean", "pooling_mode_max_tokens": False})
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": 48, "do_lower_case": False})
+    if prompts:
+        write_json(folder / "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": None})
+    goldens = []
+    for text in TEXTS + CORPUS + ["", "The Fox [SEP] jumps [MASK]"]:
+        ids = tokenizer.encode(text).ids
+        with torch.inference_mode():
+            hidden = encoder(torch.tensor([ids])).last_hidden_state[0]
+        vector = hidden[0] if pooling == "cls" else hidden.mean(0)
+        goldens.append({"text": text, "ids": ids, "vector": [round(x, 6) for x in (vector / vector.norm()).tolist()]})
+    write_json(folder / "golden.json", goldens)
+
+
+def write_berts():
+    write_bert("bert", BertModel, 32, torch.float32, "mean", lowercase=True)
+    write_bert("bert-masked", BertForMaskedLM, 16, torch.float16, "cls", lowercase=False,
+               prompts={"query": "search: ", "document": ""})
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", type=Path)
@@ -329,3 +388,4 @@ if __name__ == "__main__":
         write_llama()
         write_qwen2()
         write_mlx()
+        write_berts()
