@@ -23,6 +23,12 @@ inline std::optional<std::filesystem::path> default_model() {
     return std::filesystem::exists(path) ? std::optional(path) : std::nullopt;
 }
 
+/// The default embedder, once `make embedder` has fetched and converted it.
+inline std::optional<std::filesystem::path> default_embedder() {
+    const auto path = std::filesystem::path(SPOOL_SOURCE_DIR) / "models" / "all-MiniLM-L6-v2.gguf";
+    return std::filesystem::exists(path) ? std::optional(path) : std::nullopt;
+}
+
 /// A fixture kept beside the tests: tests/<layer>/data/<name>.
 inline std::filesystem::path fixture(const std::string& name) {
     return std::filesystem::path(SPOOL_SOURCE_DIR) / "tests" / name;

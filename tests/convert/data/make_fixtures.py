@@ -201,7 +201,7 @@ def write_tokenizers():
 def randomize(model, generator):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            around, spread = (1.0, 0.2) if "norm" in name else (0.0, 0.25)
+            around, spread = (1.0, 0.2) if "norm" in name.lower() and not name.endswith("bias") else (0.0, 0.25)
             parameter.copy_(around + spread * torch.randn(parameter.shape, generator=generator))
 
 
