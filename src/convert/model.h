@@ -28,9 +28,9 @@ struct ModelReport {
     size_t unaligned = 0;   ///< matrices whose rows do not divide into the type's blocks, stored as F16
 };
 
-/// LlamaForCausalLM (SmolLM2 too), Qwen2ForCausalLM and BertModel (bert.h). Tensors are converted one block of rows at a time:
-/// memory does not grow with the model. Throws Error{not_found|bad_file|unsupported}; every tensor of the
-/// folder must have a place.
+/// LlamaForCausalLM (SmolLM2 too), Qwen2ForCausalLM and BertModel (bert.h). Tensors are converted one block
+/// of rows at a time: memory does not grow with the model. Throws Error{not_found|bad_file|unsupported};
+/// every tensor of the folder must have a place.
 ModelReport hugging_face_to_gguf(const std::filesystem::path& folder,
                                  const std::filesystem::path& destination,
                                  const ModelConversionOptions& options);
