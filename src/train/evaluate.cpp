@@ -211,13 +211,7 @@ Json answer_shares(const std::vector<TraceScore>& scores, const std::string& arm
 
 EvaluationOptions evaluation_options(const Settings& settings) {
     EvaluationOptions options;
-    options.memory.strategy =
-        settings.memory == MemoryKind::slots ? StrategyKind::slots : StrategyKind::soft_prompt;
-    options.memory.refresh = settings.layout;
-    options.memory.window = settings.window_max;
-    options.memory.chunk = settings.chunk;
-    options.memory.max_distant = settings.max_distant;
-    options.memory.max_slots = settings.max_slots;
+    options.memory = memory_settings(settings);
     options.max_tokens = settings.max_tokens;
     return options;
 }

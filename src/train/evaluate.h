@@ -22,7 +22,7 @@ struct EvaluationOptions {
     std::function<bool(size_t done)> on_trace; ///< false stops early
 };
 
-/// Window, chunk, buffer and layout as the run's bundle will have them.
+/// How the run's own evaluations read traces.
 EvaluationOptions evaluation_options(const Settings& settings);
 
 /// Of one trace: nats per raw token and arm, and whether each answer was given in full.

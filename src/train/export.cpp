@@ -110,6 +110,12 @@ void load_bundle(Reader& reader, const std::filesystem::path& folder) {
 
 void write_bundle(Reader& reader, const Settings& settings, const GgufFile& model,
                   const std::filesystem::path& folder, const ExportOptions& options) {
+    if (settings.memory == MemoryKind::hidden) {
+        fail(
+            ErrorCode::unsupported,
+            "memory 'hidden' cannot be exported: the engine's pooler reads token embeddings only; train with "
+            "--memory embedding or slots for a bundle");
+    }
     std::filesystem::create_directories(folder);
     const BaseIdentity base = base_identity(model);
     const bool slots = reader.has_slots();

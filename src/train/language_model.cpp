@@ -1,6 +1,7 @@
 #include "train/language_model.h"
 
 #include <cmath>
+#include <span>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -69,18 +70,23 @@ std::vector<std::pair<std::string, Linear*>> LanguageModel::matrices(size_t laye
 
 Tensor LanguageModel::embed(const Tensor& ids) const { return at::embedding(token_embd, ids); }
 
-Tensor LanguageModel::forward(const Tensor& x, const Tensor& positions, const AttentionPlan& plan) const {
+Tensor LanguageModel::through_blocks(const Tensor& x, const Tensor& positions, const AttentionPlan& plan,
+                                     size_t count) const {
     const Tensor angles = at::outer(positions.to(at::kDouble), rope_frequencies);
     const Tensor cosine = angles.cos().to(x.dtype()).unsqueeze(1); // [S, 1, d/2]
     const Tensor sine = angles.sin().to(x.dtype()).unsqueeze(1);
     Tensor hidden = x;
-    for (const Block& block : blocks) {
+    for (const Block& block : std::span(blocks).first(count)) {
         const auto run = [&block, this, cosine, sine, plan](const Tensor& input) {
             return block_forward(block, shape, input, cosine, sine, plan);
         };
         hidden = checkpoint_blocks ? checkpointed(run, hidden) : run(hidden);
     }
-    return rms_norm(hidden, output_norm, shape.norm_eps);
+    return hidden;
+}
+
+Tensor LanguageModel::forward(const Tensor& x, const Tensor& positions, const AttentionPlan& plan) const {
+    return rms_norm(through_blocks(x, positions, plan, blocks.size()), output_norm, shape.norm_eps);
 }
 
 LanguageModel load_language_model(const GgufFile& file, at::Device device) {

@@ -44,7 +44,10 @@ struct LanguageModel {
     const Tensor& head() const { return output_bf16.defined() ? output_bf16 : output; }
     /// ids int64 [...] -> [..., H].
     Tensor embed(const Tensor& ids) const;
-    /// x [S, H] at `positions` int64 [S] -> the hidden states that the head reads, [S, H].
+    /// x [S, H] at `positions` int64 [S] -> what the first `count` blocks make of it, [S, H].
+    Tensor through_blocks(const Tensor& x, const Tensor& positions, const AttentionPlan& plan,
+                          size_t count) const;
+    /// The hidden states that the head reads, [S, H].
     Tensor forward(const Tensor& x, const Tensor& positions, const AttentionPlan& plan) const;
 };
 

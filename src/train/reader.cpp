@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -31,15 +32,59 @@ bool is_prefix(const std::vector<uint32_t>& kept) { return kept.empty() || kept.
 
 } // namespace
 
-Tensor Reader::past_of(const PoolTask& task, std::span<const TraceText> traces) const {
-    std::vector<int64_t> ids;
-    ids.reserve(task.kept.size());
-    const auto raw = traces[task.trace].raw();
-    for (const uint32_t t : task.kept) {
-        ids.push_back(raw[t]);
+void Reader::pool_hidden_states(size_t blocks, const MemorySettings& window) {
+    if (blocks < 1 || blocks > model_.blocks.size()) {
+        fail(ErrorCode::invalid_argument, "--hidden-blocks {}: the model has {} blocks", blocks,
+             model_.blocks.size());
     }
-    // The pooler reads embeddings as constants, in full training too.
-    return model_.embed(index_tensor(ids, device())).detach();
+    hidden_blocks_ = blocks;
+    hidden_window_ = window;
+    hidden_window_.refresh = Layout::carry;
+    hidden_window_.max_distant = std::numeric_limits<uint32_t>::max();
+}
+
+std::vector<Tensor> Reader::hidden_states(std::span<const TraceText> traces) const {
+    ForwardPass pass(vectors());
+    for (const TraceText& text : traces) {
+        pass.add_carry(text, hidden_window_, plan_compactions(text.raw().size(), hidden_window_, 0, {}),
+                       false);
+    }
+    pass.finish();
+    // A raw token's row is the one that predicts the next; the last token is never distant.
+    std::vector<std::vector<int64_t>> rows(traces.size());
+    for (size_t i = 0; i < traces.size(); ++i) {
+        rows[i].resize(traces[i].raw().size());
+    }
+    for (const Prediction& prediction : pass.predictions()) {
+        if (prediction.token > 0) {
+            rows[prediction.trace][prediction.token - 1] = prediction.row;
+        }
+    }
+    const Tensor states = model_.through_blocks(model_.embed(index_tensor(pass.ids(), device())),
+                                                index_tensor(pass.positions(), device()),
+                                                to_device(pass.plan(), device()), hidden_blocks_);
+    const Tensor scaled =
+        rms_norm(states, at::ones({states.size(1)}, states.options()), model_.shape.norm_eps);
+    std::vector<Tensor> result;
+    result.reserve(traces.size());
+    for (const auto& of_trace : rows) {
+        result.push_back(scaled.index_select(0, index_tensor(of_trace, device())));
+    }
+    return result;
+}
+
+std::vector<Tensor> Reader::pasts_of(std::span<const TraceText> traces) const {
+    if (hidden_blocks_ > 0) {
+        return hidden_states(traces);
+    }
+    std::vector<Tensor> pasts;
+    pasts.reserve(traces.size());
+    for (const TraceText& text : traces) {
+        const std::vector<int64_t> ids(text.raw().begin(), text.raw().end());
+        // The pooler reads embeddings as constants, in full training too.
+        pasts.push_back(model_.embed(index_tensor(ids, device())).detach());
+    }
+    return pasts;
 }
 
 uint32_t Reader::vectors() const {
@@ -70,16 +115,18 @@ Tensor Reader::memory_vectors(const ForwardPass& pass, std::span<const TraceText
     const bool one_trace = std::ranges::all_of(tasks, [&](const PoolTask& task) {
         return task.trace == tasks.front().trace && is_prefix(task.kept);
     });
+    const std::vector<Tensor> pasts = pasts_of(traces);
     Tensor past;
     if (one_trace) {
-        // Every pool reads a prefix of the longest: the past is embedded and normalised once.
-        past = past_of(tasks.back(), traces).unsqueeze(0);
+        // Every pool reads a prefix of the longest: the past is normalised once.
+        past = pasts[tasks.front().trace].slice(0, 0, lengths.back()).unsqueeze(0);
     } else {
         const int64_t longest = *std::ranges::max_element(lengths);
         std::vector<Tensor> rows;
         rows.reserve(tasks.size());
         for (const PoolTask& task : tasks) {
-            const Tensor row = past_of(task, traces);
+            const Tensor row = pasts[task.trace].index_select(
+                0, index_tensor({task.kept.begin(), task.kept.end()}, device()));
             rows.push_back(at::constant_pad_nd(row, {0, 0, 0, longest - row.size(0)}));
         }
         past = at::stack(rows);
@@ -129,8 +176,10 @@ std::vector<bool> Reader::correct(const ForwardPass& pass, const Tensor& hidden,
 MassFunction Reader::mass_of(const TraceText& trace) const {
     return [this, trace](std::span<const uint32_t> kept) {
         const at::NoGradGuard no_grad;
-        const PoolTask task{.trace = 0, .kept = {kept.begin(), kept.end()}};
-        const Tensor past = past_of(task, std::span(&trace, 1)).unsqueeze(0);
+        const Tensor past = pasts_of(std::span(&trace, 1))
+                                .front()
+                                .index_select(0, index_tensor({kept.begin(), kept.end()}, device()))
+                                .unsqueeze(0);
         const Tensor mass =
             pooler_->forward(past, index_tensor({past.size(1)}, device())).mass[0].to(at::kCPU).contiguous();
         const auto* values = mass.const_data_ptr<float>();
@@ -197,6 +246,9 @@ Reader make_reader(const Settings& settings, const GgufFile& file) {
     Tensor vectors = slots ? fresh_slots(settings, model.token_embd, norm) : Tensor();
     Reader reader = slots ? Reader(std::move(model), std::move(vectors))
                           : Reader(std::move(model), PoolerNet(shape, norm, settings.seed, device));
+    if (settings.memory == MemoryKind::hidden) {
+        reader.pool_hidden_states(settings.hidden_blocks, memory_settings(settings));
+    }
     if (adapts) {
         add_adapters(reader.model(), settings.rank, settings.alpha, settings.seed + 1);
     }

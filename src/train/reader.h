@@ -22,6 +22,10 @@ class Reader {
     /// `slots` [m, H]: the vectors that are fed after each chunk, a leaf.
     Reader(LanguageModel model, Tensor slots) : model_(std::move(model)), slots_(std::move(slots)) {}
 
+    /// From now on the pooler reads hidden states instead of embeddings: the text streamed in a window
+    /// without memory, behind the first `blocks` blocks, each state scaled to a root mean square of 1.
+    void pool_hidden_states(size_t blocks, const MemorySettings& window);
+
     LanguageModel& model() { return model_; }
     /// Memory is written by the model itself, from slots(), else by pooler().
     bool has_slots() const { return slots_.defined(); }
@@ -50,11 +54,15 @@ class Reader {
     MassFunction mass_of(const TraceText& trace) const;
 
   private:
-    Tensor past_of(const PoolTask& task, std::span<const TraceText> traces) const;
+    /// What the pooler reads of each trace's raw tokens, [raw tokens, H].
+    std::vector<Tensor> pasts_of(std::span<const TraceText> traces) const;
+    std::vector<Tensor> hidden_states(std::span<const TraceText> traces) const;
 
     LanguageModel model_;
     std::unique_ptr<PoolerNet> pooler_; ///< nullptr where there are slots
     Tensor slots_;
+    size_t hidden_blocks_ = 0;     ///< 0: the pooler reads embeddings
+    MemorySettings hidden_window_; ///< how the text is streamed for hidden states
 };
 
 /// Fresh weights, or those of settings.from (a bundle's folder or a checkpoint), ready for settings.stage.

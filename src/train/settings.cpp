@@ -42,15 +42,25 @@ Stage stage_from_string(std::string_view text) {
     fail(ErrorCode::invalid_argument, "stage '{}': expected frozen, lora, qlora, full or scratch", text);
 }
 
-std::string_view to_string(MemoryKind kind) { return kind == MemoryKind::slots ? "slots" : "embedding"; }
+std::string_view to_string(MemoryKind kind) {
+    switch (kind) {
+    case MemoryKind::embedding:
+        return "embedding";
+    case MemoryKind::hidden:
+        return "hidden";
+    case MemoryKind::slots:
+        return "slots";
+    }
+    return "?";
+}
 
 MemoryKind memory_from_string(std::string_view text) {
-    for (const auto kind : {MemoryKind::embedding, MemoryKind::slots}) {
+    for (const auto kind : {MemoryKind::embedding, MemoryKind::hidden, MemoryKind::slots}) {
         if (to_string(kind) == text) {
             return kind;
         }
     }
-    fail(ErrorCode::invalid_argument, "memory '{}': expected embedding or slots", text);
+    fail(ErrorCode::invalid_argument, "memory '{}': expected embedding, hidden or slots", text);
 }
 
 void check(const Settings& s) {
@@ -63,7 +73,7 @@ void check(const Settings& s) {
     require(s.help_weight >= 0, "--help-weight must not be negative");
     const bool slots = s.memory == MemoryKind::slots;
     require(s.slots >= 1 && s.slots <= s.max_slots, "--slots must be from 1 to --max-slots");
-    require(!slots || s.recite_steps == 0, "--recite-steps needs --memory embedding");
+    require(!slots || s.recite_steps == 0, "--recite-steps needs a pooler");
     require(slots || s.layout == Layout::rebuild || s.chunk > s.n_sp,
             "--chunk must be larger than --n-sp under carry");
     require(s.full_share >= 0 && s.window_share >= 0 && s.full_share + s.window_share <= 1,
@@ -72,6 +82,17 @@ void check(const Settings& s) {
     require(s.batch_tokens >= 1 && s.max_tokens >= 2, "--batch-tokens and --max-tokens must be positive");
     require(s.lr > 0 && s.pooler_lr > 0, "--lr and --pooler-lr must be positive");
     require(s.keep >= 1, "--keep must be at least 1");
+}
+
+MemorySettings memory_settings(const Settings& settings) {
+    MemorySettings memory;
+    memory.strategy = settings.memory == MemoryKind::slots ? StrategyKind::slots : StrategyKind::soft_prompt;
+    memory.refresh = settings.layout;
+    memory.window = settings.window_max;
+    memory.chunk = settings.chunk;
+    memory.max_distant = settings.max_distant;
+    memory.max_slots = settings.max_slots;
+    return memory;
 }
 
 Json to_json(const Settings& settings) {

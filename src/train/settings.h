@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "memory/settings.h"
 #include "pooler/weights.h"
 
 namespace spool::train {
@@ -23,11 +24,12 @@ enum class Stage {
 /// Who writes memory.
 enum class MemoryKind {
     embedding, ///< the pooler, from the embeddings of distant tokens
+    hidden,    ///< the pooler, from what the model's first blocks made of them
     slots      ///< the model itself, into learned vectors fed after each chunk
 };
 
 std::string_view to_string(MemoryKind kind);
-/// Throws Error{invalid_argument} naming both.
+/// Throws Error{invalid_argument} naming all.
 MemoryKind memory_from_string(std::string_view text);
 
 std::string_view to_string(Stage stage);
@@ -51,6 +53,7 @@ struct Settings {
 
     uint32_t slots = 4;
     uint32_t max_slots = 256;
+    uint32_t hidden_blocks = 2;
     uint32_t n_sp = 32;
     uint32_t pooler_heads = 8;
     uint32_t pooler_layers = 3;
@@ -97,7 +100,9 @@ void visit_settings(AnySettings& s, Visitor&& visit) {
     visit("out", s.out, "folder for checkpoints, log.jsonl and curve.html; a run found there goes on");
     visit("from", s.from, "bundle or checkpoint to start from (default: fresh weights)");
     visit("stage", s.stage, "what learns: frozen, lora, qlora, full, scratch");
-    visit("memory", s.memory, "who writes it: embedding (the pooler) or slots (the model itself)");
+    visit("memory", s.memory,
+          "who writes it: embedding (the pooler, from token embeddings), hidden (the pooler, from hidden "
+          "states; cannot be exported) or slots (the model itself)");
     visit("layout", s.layout, "of a pooler's memory: carry or rebuild");
     visit("window-min", s.window_min, "each trace's window is drawn from window-min to window-max tokens");
     visit("window-max", s.window_max, "the bundle's window");
@@ -107,6 +112,7 @@ void visit_settings(AnySettings& s, Visitor&& visit) {
     visit("max-distant", s.max_distant, "tokens the distant buffer keeps");
     visit("slots", s.slots, "slots written after each chunk");
     visit("max-slots", s.max_slots, "slots kept, the newest");
+    visit("hidden-blocks", s.hidden_blocks, "memory hidden: blocks behind which the states are taken");
     visit("n-sp", s.n_sp, "soft-prompt vectors");
     visit("pooler-heads", s.pooler_heads, "attention heads of the pooler");
     visit("pooler-layers", s.pooler_layers, "layers of the pooler");
@@ -148,6 +154,9 @@ void visit_settings(AnySettings& s, Visitor&& visit) {
 
 /// Throws Error{invalid_argument} naming the option for values that contradict one another.
 void check(const Settings& settings);
+
+/// Window, chunk, buffer and layout as the run's bundle will have them.
+MemorySettings memory_settings(const Settings& settings);
 
 Json to_json(const Settings& settings);
 

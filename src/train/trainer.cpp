@@ -138,7 +138,7 @@ class Trainer {
             const size_t length = std::min<size_t>(view.tokens.size(), settings_.max_tokens);
             const TraceText text{.tokens = view.tokens.first(length),
                                  .pinned = std::min<size_t>(static_cast<size_t>(view.prompt), length - 1)};
-            MemorySettings memory = evaluation_options(settings_).memory;
+            MemorySettings memory = memory_settings(settings_);
             memory.window = between(settings_.window_min, settings_.window_max, random);
             memory.max_distant = settings_.max_distant_min < settings_.max_distant
                                      ? between(settings_.max_distant_min, settings_.max_distant, random)
