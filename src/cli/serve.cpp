@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "cli/command.h"
+#include "cli/embedder_option.h"
 #include "cli/options.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -21,6 +22,7 @@ struct ServeArguments {
     MemoryArguments memory;
     EngineOptions engine;
     ServerOptions server;
+    EmbedderArguments embedder;
     std::string reasoning = "auto";
     std::string chat_template;
     std::string sessions_folder;
@@ -40,9 +42,12 @@ int run(ServeArguments& arguments, const Global& global) {
         reasoning_format(arguments.reasoning, ChatTemplate(*loaded.model, options.chat_template));
     options.store.folder = arguments.sessions_folder;
     Engine engine(*loaded.model, loaded.bundle_or_null(), options);
-    announce_memory(engine.pool(), size_t{2} * parallel); // before a turn, and to save
+    const auto embedder = arguments.embedder.load(arguments.model.threads, arguments.model.gpu_layers);
+    // Copies: before a turn, and to save.
+    announce_memory(engine.pool(), size_t{2} * parallel, embedder ? embedder->memory() : 0);
 
     ServerOptions server_options = arguments.server;
+    server_options.embedder = embedder;
     if (server_options.model_name.empty()) {
         server_options.model_name = loaded.model->path().stem().string();
     }
@@ -70,9 +75,9 @@ void add_serve(CLI::App& app, Global& global) {
     arguments->engine.pool.sessions = 1;
     arguments->engine.sampler.temperature = 0.6F;
     CLI::App* command = app.add_subcommand("serve", "serve many conversations to OpenAI's clients");
-    command->footer(
-        "Routes: /v1/chat/completions, /v1/completions, /v1/models, /health, /props, /slots, /metrics.\n"
-        "Example: spool serve -m model.gguf --bundle DIR --parallel 4 --sessions conversations/");
+    command->footer("Routes: /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings, "
+                    "/v1/models, /health, /props, /slots, /metrics.\n"
+                    "Example: spool serve -m model.gguf --bundle DIR --parallel 4 --sessions conversations/");
     arguments->model.add_to(*command);
     arguments->memory.add_to(*command);
     const auto option = [&](const std::string& names, auto& value, const std::string& help) {
@@ -94,6 +99,7 @@ void add_serve(CLI::App& app, Global& global) {
            "folder where conversations wait for their next turn, over restarts too (default: none; they are "
            "forgotten when their cells are needed)");
     option("--max-sessions", arguments->engine.store.most_saved, "conversations kept there, the newest");
+    arguments->embedder.add_to(*command, "Server");
     const auto rule = [&](const std::string& names, auto& value, const std::string& help) {
         return command->add_option(names, value, help)->capture_default_str()->group("Replies");
     };

@@ -28,7 +28,7 @@ size_t status_bytes(const std::string& field) {
 
 } // namespace
 
-size_t announce_memory(SessionPool& pool, size_t copies) {
+size_t announce_memory(SessionPool& pool, size_t copies, size_t others) {
     // Code, libraries and allocator slack, and what 20,000 tokens of transcript and text add.
     constexpr size_t program = size_t{24} << 20U;
     const PoolMemory& memory = pool.memory();
@@ -39,14 +39,16 @@ size_t announce_memory(SessionPool& pool, size_t copies) {
     const size_t copy = memory.kv / pool.options().sessions +
                         static_cast<size_t>(pool.model().facts().vocab_size) * sizeof(float);
     const size_t bound = status_bytes("RssAnon:") + model_file + memory.compute + memory.pooler_scratch +
-                         copies * copy + program;
+                         copies * copy + others + program;
     const MemorySettings& s = pool.settings();
     log_info("memory: model {} + KV {} ({} cells for pin {} + window {} + chunk {}) + compute {} + pooler {} "
-             "+ copies {}; at most {} resident, however long it runs",
+             "+ copies {}{}; at most {} resident, however long it runs",
              format_bytes(static_cast<double>(memory.model)), format_bytes(static_cast<double>(memory.kv)),
              memory.cells, s.pin, s.window, s.chunk, format_bytes(static_cast<double>(memory.compute)),
              format_bytes(static_cast<double>(memory.pooler_weights + memory.pooler_scratch)),
-             format_bytes(static_cast<double>(copies * copy)), format_bytes(static_cast<double>(bound)));
+             format_bytes(static_cast<double>(copies * copy)),
+             others == 0 ? "" : " + others " + format_bytes(static_cast<double>(others)),
+             format_bytes(static_cast<double>(bound)));
     return bound;
 }
 

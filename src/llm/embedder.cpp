@@ -6,6 +6,7 @@
 
 #include <llama.h>
 
+#include "../src/llama-ext.h"
 #include "core/error.h"
 #include "formats/gguf.h"
 #include "llm/backend.h"
@@ -142,6 +143,9 @@ void Embedder::make_context(const EmbedderOptions& options) {
     if (!context_) {
         fail(ErrorCode::out_of_memory, "{}: libllama cannot make a context of {} tokens: {}",
              options.path.string(), batch, last_backend_message());
+    }
+    for (const auto& [type, data] : llama_get_memory_breakdown(context_.get())) {
+        memory_ += data.model + data.context + data.compute;
     }
     pooling_ = from_libllama(llama_pooling_type(context_.get()), options.path.string());
 }

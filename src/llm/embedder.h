@@ -65,6 +65,8 @@ class Embedder {
     /// sentence-transformers cuts it: spool.embedder.max_tokens (256 for all-MiniLM-L6-v2), else the model's
     /// positions.
     size_t max_tokens() const { return max_tokens_; }
+    /// Bytes that are touched as texts are embedded: the mapped file and the graph's scratch.
+    size_t memory() const { return memory_; }
     Pooling pooling() const { return pooling_; }
     const std::string& query_prefix() const { return query_prefix_; }
 
@@ -95,6 +97,7 @@ class Embedder {
     size_t batch_tokens_ = 0;
     size_t batch_texts_ = 0;
     bool decomposes_ = false; ///< the vocabulary knows Hangul by its letters
+    size_t memory_ = 0;
     Pooling pooling_ = Pooling::mean;
     std::string query_prefix_;
     std::mutex mutex_;

@@ -13,6 +13,11 @@ void Metrics::add(const TurnOutcome& outcome) {
     ++replies_;
 }
 
+void Metrics::add_embeddings(size_t texts, size_t tokens) {
+    embedded_texts_ += texts;
+    embedded_tokens_ += tokens;
+}
+
 void Metrics::add_error(int status) { ++(status < 500 ? client_errors_ : server_errors_); }
 
 std::string Metrics::text(Engine& engine) const {
@@ -32,6 +37,8 @@ std::string Metrics::text(Engine& engine) const {
         number(retries_));
     add("spool:reply_seconds_total", "counter", "Time replies took, reading included.",
         number(milliseconds_) / 1000);
+    add("spool:embedded_texts_total", "counter", "Texts embedded.", number(embedded_texts_));
+    add("spool:embedded_tokens_total", "counter", "Tokens of texts embedded.", number(embedded_tokens_));
     add("spool:client_errors_total", "counter", "Requests refused.", number(client_errors_));
     add("spool:server_errors_total", "counter", "Requests that failed.", number(server_errors_));
     add("spool:sessions", "gauge", "Conversations at a time.",

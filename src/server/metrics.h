@@ -14,6 +14,7 @@ namespace spool {
 class Metrics {
   public:
     void add(const TurnOutcome& outcome);
+    void add_embeddings(size_t texts, size_t tokens);
     void add_error(int status);
 
     std::string text(Engine& engine) const;
@@ -25,6 +26,8 @@ class Metrics {
     std::atomic<uint64_t> milliseconds_ = 0;
     std::atomic<uint64_t> replies_ = 0;
     std::atomic<uint64_t> retries_ = 0;
+    std::atomic<uint64_t> embedded_texts_ = 0;
+    std::atomic<uint64_t> embedded_tokens_ = 0;
     std::atomic<uint64_t> client_errors_ = 0;
     std::atomic<uint64_t> server_errors_ = 0;
 };

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "server/api_error.h"
+#include "server/embeddings.h"
 #include "server/reply_stream.h"
 #include "server/responses.h"
 
@@ -22,7 +23,7 @@ void answer(httplib::Response& response, const Json& json, int status = 200) {
 
 /// The request's body as `parse` reads it.
 template <typename Parse>
-CompletionRequest read_request(const httplib::Request& request, Parse parse) {
+auto read_request(const httplib::Request& request, Parse parse) {
     try {
         return parse(Json::parse(request.body));
     } catch (const Json::parse_error& error) {
@@ -31,6 +32,8 @@ CompletionRequest read_request(const httplib::Request& request, Parse parse) {
         bad_request(fmt::format("a field is of another type than it should be: {}", error.what()));
     }
 }
+
+std::string name_of(const Embedder& embedder) { return embedder.model().path().stem().string(); }
 
 /// Compares in a time that does not tell how much of a key is right.
 bool same_key(const std::string& given, const std::string& key) {
@@ -155,6 +158,7 @@ void Server::add_routes() {
         post(prefix + "/chat/completions", &Server::chat_completions);
         post(prefix + "/completions", &Server::completions);
         post(prefix + "/responses", &Server::responses);
+        post(prefix + "/embeddings", &Server::embeddings);
         get(prefix + "/models", &Server::models);
         get(prefix + "/health", &Server::health);
     }
@@ -215,17 +219,32 @@ void Server::responses(const httplib::Request& request, httplib::Response& respo
     reply(request, response, wanted, engine_, response_writer(id, model_of(wanted)), metrics_, stopping_);
 }
 
+void Server::embeddings(const httplib::Request& request, httplib::Response& response) {
+    if (options_.embedder == nullptr) {
+        no_embedder();
+    }
+    Embedder& embedder = *options_.embedder;
+    const EmbeddingRequest wanted = read_request(
+        request, [&](const Json& body) { return parse_embedding_request(body, embedder.width()); });
+    const EmbeddingReply reply = answer_embeddings(
+        embedder, wanted, name_of(embedder), [&] { return stopping_ || request.is_connection_closed(); });
+    metrics_.add_embeddings(reply.texts, reply.tokens);
+    answer(response, reply.json);
+}
+
 void Server::models(const httplib::Request& /*request*/, httplib::Response& response) {
+    const auto entry = [](const std::string& name, const Json& meta) -> Json {
+        return {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "spool"}, {"meta", meta}};
+    };
     const ModelFacts& facts = engine_.model().facts();
-    answer(
-        response,
-        {{"object", "list"},
-         {"data",
-          Json::array({{{"id", options_.model_name},
-                        {"object", "model"},
-                        {"created", 0},
-                        {"owned_by", "spool"},
-                        {"meta", {{"n_vocab", facts.vocab_size}, {"description", facts.description}}}}})}});
+    Json all = Json::array(
+        {entry(options_.model_name, {{"n_vocab", facts.vocab_size}, {"description", facts.description}})});
+    if (const auto& embedder = options_.embedder) {
+        all.push_back(entry(name_of(*embedder), {{"n_embd", embedder->width()},
+                                                 {"max_tokens", embedder->max_tokens()},
+                                                 {"description", embedder->model().facts().description}}));
+    }
+    answer(response, {{"object", "list"}, {"data", std::move(all)}});
 }
 
 void Server::health(const httplib::Request& /*request*/, httplib::Response& response) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "llm/embedder.h"
 #include "server/engine.h"
 #include "server/metrics.h"
 #include "server/openai.h"
@@ -27,6 +28,7 @@ struct ServerOptions {
     size_t max_body_bytes = size_t{64} << 20U;
     int read_seconds = 30; ///< a client that sends nothing for so long is left
     std::string model_name;
+    std::shared_ptr<Embedder> embedder; ///< of /v1/embeddings; nothing: that route says how to get one
 };
 
 class Server {
@@ -54,6 +56,7 @@ class Server {
     void chat_completions(const httplib::Request& request, httplib::Response& response);
     void completions(const httplib::Request& request, httplib::Response& response);
     void responses(const httplib::Request& request, httplib::Response& response);
+    void embeddings(const httplib::Request& request, httplib::Response& response);
     void models(const httplib::Request& request, httplib::Response& response);
     void health(const httplib::Request& request, httplib::Response& response);
     void props(const httplib::Request& request, httplib::Response& response);
