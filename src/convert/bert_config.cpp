@@ -90,12 +90,13 @@ uint32_t parse_pooling(const std::filesystem::path& folder) {
             chosen.push_back(&mode);
         }
     }
-    if (chosen.size() != 1 || !chosen.front()->number) {
+    const std::optional<uint32_t> number = chosen.size() == 1 ? chosen.front()->number : std::nullopt;
+    if (!number) {
         fail(ErrorCode::unsupported,
              "{}: pools in a way that cannot be converted; expected one of mean, cls and lasttoken",
              path.string());
     }
-    return *chosen.front()->number;
+    return *number;
 }
 
 /// Where sentence-transformers cuts a text: its own setting, else the tokenizer's.

@@ -188,8 +188,10 @@ SpecialTokens find_special_tokens(const std::filesystem::path& folder, const Jso
 std::vector<GgufPair> special_token_ids(const SpecialTokens& tokens) {
     std::vector<GgufPair> pairs;
     for (const auto& [name, key] : roles) {
-        if (const auto found = tokens.find(name); found != tokens.end() && found->second.id) {
-            pairs.push_back({std::string(key), *found->second.id});
+        const auto found = tokens.find(name);
+        const std::optional<uint32_t> id = found == tokens.end() ? std::nullopt : found->second.id;
+        if (id) {
+            pairs.push_back({std::string(key), *id});
         }
     }
     return pairs;

@@ -54,7 +54,7 @@ size_t choice_of(const Json& body, const char* name, std::span<const std::string
         return value.is_string() && value.get<std::string>() == choice;
     });
     if (found == choices.end()) {
-        bad_request(fmt::format("\"{}\": {} is not \"{}\" or \"{}\"", name, value.dump(), choices.front(),
+        bad_request(fmt::format(R"("{}": {} is not "{}" or "{}")", name, value.dump(), choices.front(),
                                 choices.back()));
     }
     return static_cast<size_t>(found - choices.begin());
