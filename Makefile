@@ -10,7 +10,7 @@ DEMO := -p "Think aloud, step by step, about how a lighthouse keeper could measu
 TRAIN ?= ON
 export SPOOL_TRAIN := $(TRAIN)
 
-.PHONY: build demo test lint format check-format model bench clean help
+.PHONY: build demo test lint format check-format model embedder bench clean help
 .NOTPARALLEL:
 
 build: ## build/bin/spool and build/bin/spool-train (TRAIN=OFF leaves it out); the first time this also builds llama.cpp, for about 15 minutes on two cores
@@ -22,7 +22,7 @@ demo: build model ## the default model thinks on past its window
 	build/bin/spool run -m $(MODEL) --bundle $(BUNDLE) $(DEMO)
 	@echo; echo "model:  $(MODEL)"; echo "bundle: $(BUNDLE)"
 
-test: check-format build model ## everything a change has to pass: layout, build, tests, clang-tidy, installation, clients
+test: check-format build model embedder ## everything a change has to pass: layout, build, tests, clang-tidy, installation, clients
 	ctest --preset release
 	scripts/lint tidy
 	scripts/test-install
@@ -41,6 +41,9 @@ format: ## rewrite every source file in the layout of .clang-format
 
 model: ## fetch the default model into models/
 	scripts/fetch-model
+
+embedder: build ## fetch and convert the text embedder into models/ (for /v1/embeddings)
+	scripts/fetch-model embedder
 
 bench: build model ## the table of docs/benchmarks.md
 	build/bin/spool bench -m $(MODEL) --bundle $(BUNDLE) --peer "$$(sed -n 's/^LLAMA_SIMPLE:FILEPATH=//p' build/CMakeCache.txt)"

@@ -75,6 +75,14 @@ begun = time.monotonic()
 after = client.chat.completions.create(model=model, messages=question, temperature=0, max_tokens=5)
 check("cancel", after.choices[0].message.content and time.monotonic() - begun < 20)
 
+texts = ["How tall is Mount Fuji?", "Fuji is 3,776.24 m high.", "The cat sleeps on the sofa."]
+embedded = client.embeddings.create(model="all-MiniLM-L6-v2", input=texts)  # the client asks for base64
+query, fuji, cat = (item.embedding for item in embedded.data)
+near, far = (sum(a * b for a, b in zip(query, other)) for other in (fuji, cat))
+check("embeddings", len(query) == 384 and near > far + 0.3, (near, far))
+short = client.embeddings.create(model="all-MiniLM-L6-v2", input=texts[0], dimensions=64, encoding_format="float")
+check("embeddings of 64 dimensions", len(short.data[0].embedding) == 64, short.usage)
+
 for name, wrong in {"temperature": {"temperature": "hot"}, "messages": {"messages": []}}.items():
     try:
         client.chat.completions.create(**{"model": model, "messages": question, **wrong})
