@@ -29,6 +29,7 @@ void add_chat(CLI::App& app, Global& global);
 void add_serve(CLI::App& app, Global& global);
 void add_eval(CLI::App& app, Global& global);
 void add_bench(CLI::App& app, Global& global);
+void add_search(CLI::App& app, Global& global);
 void add_pull(CLI::App& app, Global& global);
 void add_convert(CLI::App& app, Global& global);
 void add_prepare(CLI::App& app, Global& global);

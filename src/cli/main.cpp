@@ -71,6 +71,7 @@ int main_checked(int argc, char** argv) {
     add_serve(app, global);
     add_eval(app, global);
     add_bench(app, global);
+    add_search(app, global);
     add_pull(app, global);
     add_convert(app, global);
     add_prepare(app, global);

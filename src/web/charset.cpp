@@ -142,6 +142,14 @@ class Converter {
     iconv_t handle_;
 };
 
+/// Whether a text that is not wholly UTF-8 is mostly so: cut or spoilt somewhere, rather than of another
+/// charset.
+bool is_mostly_utf8(const Decoded& utf8) {
+    const auto starts = std::ranges::count_if(
+        utf8.text, [](char byte) { return static_cast<unsigned char>(byte) >= 0xC0; }); // U+FFFD's among them
+    return static_cast<size_t>(starts) > 2 * utf8.errors;
+}
+
 std::optional<Decoded> decode(std::string_view bytes, const std::string& name) {
     Converter converter(name);
     return converter.known() ? std::optional(converter.decode(bytes)) : std::nullopt;
@@ -181,13 +189,15 @@ std::optional<std::string> marked(std::string_view bytes) {
 } // namespace
 
 std::string charset_parameter(std::string_view content_type) {
-    const std::string text = lower(content_type);
-    constexpr std::string_view name = "charset=";
-    const size_t at = text.find(name);
-    if (at == std::string::npos) {
+    std::string value = lower(content_type);
+    constexpr std::string_view name = "charset";
+    value.erase(0, value.find(name)); // all, if it is not there
+    value.erase(0, name.size());
+    value.erase(0, value.find_first_not_of(" \t"));
+    if (!value.starts_with('=')) {
         return {};
     }
-    std::string value = text.substr(at + name.size());
+    value.erase(0, 1);
     constexpr std::string_view around = " \t\"'";
     value.erase(0, std::min(value.find_first_not_of(around), value.size()));
     value.erase(std::min(value.find_first_of(" \t\"';,"), value.size()));
@@ -207,8 +217,9 @@ std::string to_utf8(std::string_view bytes, const std::string& declared, bool ht
     const bool is_utf8 = utf8 && utf8->errors == 0;
     std::optional<Decoded> best;
     for (const std::string& name : candidates) {
-        if (is_utf8 && is_single_byte(name)) {
-            continue;
+        if ((is_utf8 && is_single_byte(name)) ||
+            (name == "UTF-8" && utf8 && !is_utf8 && !is_mostly_utf8(*utf8))) {
+            continue; // it says what it is not
         }
         auto decoded = decode(bytes, name);
         if (decoded && decoded->errors == 0) {
