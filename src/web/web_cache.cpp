@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t shortest_block = 15 * 60;
-constexpr int64_t longest_block = 4 * 3600;
-constexpr int64_t day = 24 * 3600;
+constexpr int64_t shortest_block = int64_t{15} * 60;
+constexpr int64_t longest_block = int64_t{4} * 3600;
+constexpr int64_t day = int64_t{24} * 3600;
 
 int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
 

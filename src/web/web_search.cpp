@@ -23,13 +23,14 @@ constexpr std::array<std::string_view, 3> known_engines = {"duckduckgo", "wikipe
 /// DuckDuckGo answers this instead of 200 when it shows a challenge.
 constexpr int accepted = 202;
 
-const std::vector<std::string> html_types = {"text/html", "application/xhtml+xml"};
-const std::vector<std::string> json_types = {"application/json"};
-const std::vector<std::string> page_types = {"text/", "application/xhtml+xml", "application/json",
-                                             "application/xml"};
+std::vector<std::string> html_types() { return {"text/html", "application/xhtml+xml"}; }
+std::vector<std::string> json_types() { return {"application/json"}; }
+std::vector<std::string> page_types() {
+    return {"text/", "application/xhtml+xml", "application/json", "application/xml"};
+}
 
 bool is_html(const std::string& content_type) {
-    return std::ranges::any_of(html_types,
+    return std::ranges::any_of(html_types(),
                                [&](const std::string& type) { return content_type.starts_with(type); });
 }
 
@@ -110,7 +111,7 @@ std::vector<WebResult> WebSearch::ask(const std::string& engine, const std::stri
 }
 
 HtmlText WebSearch::read(const std::string& url) {
-    const CachedPage page = fetch(url, page_types);
+    const CachedPage page = fetch(url, page_types());
     cache_.store(url, page);
     if (!is_html(page.content_type)) {
         return {.title = "", .text = without_controls(page.text)};
@@ -160,7 +161,7 @@ std::vector<WebResult> WebSearch::duckduckgo(const std::string& query) {
 
 std::vector<WebResult> WebSearch::duckduckgo_page(const std::string& site, const std::string& query) {
     const std::string url = url_with_query(site, {{"q", query}});
-    const CachedPage page = fetch(url, html_types);
+    const CachedPage page = fetch(url, html_types());
     ResultPage parsed = parse_duckduckgo(page.text);
     if (parsed.blocked) {
         fail(ErrorCode::io, "{} shows a challenge and is left alone for {}", host_of(site),
@@ -238,7 +239,7 @@ WikipediaAnswer WebSearch::wikipedia_page(const std::string& query) {
                                             {"srinfo", "suggestion"},
                                             {"format", "json"},
                                             {"formatversion", "2"}});
-    const CachedPage page = fetch(url, json_types);
+    const CachedPage page = fetch(url, json_types());
     WikipediaAnswer answer = parse_wikipedia_search(page.text, options_.sites.wikipedia);
     cache_.store(url, page);
     for (WebResult& result : answer.results) {
@@ -259,7 +260,7 @@ void WebSearch::add_articles(Results& results, Notes& notes) {
                                                                      {"format", "json"},
                                                                      {"formatversion", "2"}});
         try {
-            const CachedPage page = fetch(url, json_types);
+            const CachedPage page = fetch(url, json_types());
             const auto extracts = parse_wikipedia_extracts(page.text, options_.sites.wikipedia);
             cache_.store(url, page);
             if (!extracts.empty()) {

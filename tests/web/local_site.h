@@ -34,7 +34,7 @@ class LocalSite {
     /// `path` answers `body`, as HTML unless another type is given; counts.
     void page(const std::string& path, const std::string& body,
               const std::string& type = "text/html; charset=utf-8", int status = 200) {
-        server_.Get(path, [=, this](const httplib::Request&, httplib::Response& response) {
+        server_.Get(path, [this, body, type, status](const httplib::Request&, httplib::Response& response) {
             ++requests;
             response.status = status;
             response.set_content(body, type);

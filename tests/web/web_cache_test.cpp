@@ -106,8 +106,8 @@ TEST(WebCache, BlocksLastTwiceAsLongEachTimeAndForAllProcesses) {
     const auto now = static_cast<int64_t>(std::time(nullptr));
     WebCache cache(folder.path(), hours(1), large);
     EXPECT_FALSE(cache.blocked_until("a.example:443").has_value());
-    int64_t expected = 15 * 60;
-    for (int i = 0; i < 7; ++i, expected = std::min<int64_t>(2 * expected, 4 * 3600)) {
+    int64_t expected = int64_t{15} * 60;
+    for (int i = 0; i < 7; ++i, expected = std::min<int64_t>(2 * expected, int64_t{4} * 3600)) {
         WebCache process(folder.path(), hours(1), large);
         EXPECT_NEAR(static_cast<double>(process.block("a.example:443") - now), static_cast<double>(expected),
                     5);

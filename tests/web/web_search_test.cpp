@@ -137,6 +137,7 @@ TEST_F(WebSearchTest, NoPageComesTwice) {
     options_.sites.wikipedia = "https://en.wikipedia.org"; // its pages' address; it cannot be reached
     const auto urls = [](const WebSearchReply& reply) {
         std::vector<std::string> all;
+        all.reserve(reply.results.size());
         for (const WebResult& result : reply.results) {
             all.push_back(result.url);
         }
